@@ -13,7 +13,7 @@
 //! What is under way on a line has one event together, that of the first to arrive, so that few are planned at a time however
 //! long the line is; and in the steady state nothing is allocated.
 
-use std::cell::{Ref, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use packtrain_proto::time::{Duration, Instant};
@@ -22,25 +22,27 @@ pub use self::config::{
     Backpressure, DatagramsConfig, Ends, FabricConfig, FlowConfig, LineId, RouteConfig, Source,
     UNLIMITED_BYTES, VisitorsConfig,
 };
-use self::connection::{Connection, Way};
+use self::connection::Connection;
 pub use self::count::Count;
 use self::line::Line;
 pub use self::observer::Observer;
-use self::packet::{Datagram, Load, Packet};
+use self::packet::{Load, Packet};
 use self::source::Station;
 use self::visitors::Class;
 use crate::event_queue::{EventQueue, Queue};
-use crate::net::wire::{Passed, Wire, WireConfig, WireDrop};
+use crate::net::wire::{Passed, Wire, WireDrop};
 use crate::random::Random;
 use crate::tcp::auto::Destination;
-use crate::tcp::receiver::Receiver;
-use crate::tcp::segment::{Content, Segment};
-use crate::tcp::sender::Sender;
+use crate::tcp::segment::Content;
 
+mod build;
 pub mod config;
+mod connecting;
 mod connection;
 pub mod count;
+mod datagrams;
 mod line;
+mod look;
 pub mod observer;
 pub mod packet;
 pub mod source;
@@ -136,179 +138,8 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         }
         fabric
     }
-
-    fn add_flow(&mut self, config: &FlowConfig) {
-        let way = self.way(&config.route);
-        let mut ends = config.ends;
-        ends.receiver.is_taken = config.feeds.is_some();
-        let index = self.place(&ends, way, config.group);
-        let connection = &mut self.connections[index as usize];
-        connection.writes_left = config.writes.len();
-        connection.feeds = config.feeds;
-        let starts = Instant::ZERO + config.starts;
-        self.events.push(starts, Event::Connect(index));
-        for &(after, bytes) in &config.writes {
-            self.events.push(starts + after, Event::Write(index, bytes));
-        }
-    }
-
-    fn add_visitors(&mut self, config: &VisitorsConfig, random: Random) {
-        let ways = config.routes.iter().map(|route| self.way(route)).collect();
-        self.count_group(config.group);
-        let number = self.classes.len() as u32;
-        let mut class = Class::new(config.clone(), ways, random);
-        let first = Instant::ZERO + config.starts + class.gap();
-        self.classes.push(class);
-        self.events.push(first, Event::Visit(number));
-    }
-
-    fn add_datagrams(&mut self, config: &DatagramsConfig, random: Random) {
-        let way = self.way(&config.route);
-        self.count_group(config.group);
-        let station = Station::new(config.clone(), way, random);
-        if let Some(starts) = station.starts() {
-            let number = self.stations.len() as u32;
-            let first = Instant::ZERO + starts;
-            self.events.push(first, Event::Datagram(number));
-        }
-        self.stations.push(station);
-    }
-
-    fn way(&mut self, route: &RouteConfig) -> Way {
-        let mut add = |lines: &[LineId]| {
-            let known = |line: &LineId| (*line as usize) < self.lines.len();
-            assert!(
-                lines.iter().all(known),
-                "a route over lines that are not there"
-            );
-            let at = self.hops.len() as u32;
-            self.hops.extend_from_slice(lines);
-            self.hops.push(END);
-            at
-        };
-        let interface = *route.forward.first().expect("a route has lines");
-        Way {
-            forward: add(&route.forward),
-            back: add(&route.back),
-            interface,
-        }
-    }
-
-    fn count_group(&mut self, group: u16) {
-        let groups = usize::from(group) + 1;
-        self.groups
-            .resize(self.groups.len().max(groups), Count::default());
-    }
-
-    /// A place for a connection, a new one or that of one that is gone.
-    fn place(&mut self, ends: &Ends, way: Way, group: u16) -> u32 {
-        self.count_group(group);
-        let freed = self.free.pop();
-        let before = freed.map(|index| &self.connections[index as usize]);
-        let generation = before.map_or(0, |before| before.generation.wrapping_add(1));
-        let mut connection = Connection::new(ends, way, group, generation);
-        connection.sender.join(&self.destination);
-        match freed {
-            Some(index) => {
-                self.connections[index as usize] = connection;
-                index
-            }
-            None => {
-                self.connections.push(connection);
-                self.connections.len() as u32 - 1
-            }
-        }
-    }
 }
 
-/// What is seen from outside.
-impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
-    pub fn now(&self) -> Instant {
-        self.now
-    }
-
-    /// How many have happened. As in other simulators each packet has two on each line: it has left, and it has come.
-    pub fn events_done(&self) -> u64 {
-        self.events_done
-    }
-
-    pub fn events_planned(&self) -> usize {
-        self.events.len()
-    }
-
-    /// Its counters are of all frames that went by it.
-    pub fn wire(&self, line: LineId) -> &Wire<Packet> {
-        &self.lines[line as usize].wire
-    }
-
-    /// From now on it is another one.
-    pub fn set_wire(&mut self, line: LineId, config: &WireConfig) {
-        self.lines[line as usize].wire.set(config);
-    }
-
-    /// Frames that have left lines: packet-hops.
-    pub fn hops_done(&self) -> u64 {
-        let lines = self.lines.iter();
-        lines.map(|line| line.wire.counters.left).sum()
-    }
-
-    pub fn packets_under_way(&self) -> usize {
-        self.lines.iter().map(Line::packets_under_way).sum()
-    }
-
-    /// What senders with `auto` remember.
-    pub fn destination(&self) -> Ref<'_, Destination> {
-        self.destination.borrow()
-    }
-
-    pub fn sender(&self, flow: u32) -> &Sender {
-        &self.connections[flow as usize].sender
-    }
-
-    pub fn receiver(&self, flow: u32) -> &Receiver {
-        &self.connections[flow as usize].receiver
-    }
-
-    pub fn count(&self, flow: u32) -> Count {
-        self.connections[flow as usize].count
-    }
-
-    pub fn group(&self, group: u16) -> Count {
-        let group = self.groups.get(usize::from(group));
-        group.copied().unwrap_or_default()
-    }
-
-    pub fn class(&self, class: u32) -> &Class {
-        &self.classes[class as usize]
-    }
-
-    pub fn station(&self, station: u32) -> &Station {
-        &self.stations[station as usize]
-    }
-
-    /// Packets that came to connections that had gone.
-    pub fn late(&self) -> u64 {
-        self.late
-    }
-
-    /// How long visits and datagrams took is counted from now on.
-    pub fn forget_durations(&mut self) {
-        for class in &mut self.classes {
-            class.durations = Default::default();
-        }
-        for station in &mut self.stations {
-            station.delays = Default::default();
-            station.round_trips = Default::default();
-        }
-    }
-
-    /// Every application has written everything, and every sender knows that it came.
-    pub fn is_done(&self) -> bool {
-        self.connections.iter().all(Connection::is_done)
-    }
-}
-
-/// What happens.
 impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
     /// Everything that is due by then.
     pub fn run_until(&mut self, until: Instant) {
@@ -493,220 +324,6 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
                 }
             }
             Load::Datagram(datagram) => self.receive_datagram(packet, datagram),
-        }
-    }
-}
-
-/// Connections.
-impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
-    /// The sender sends as much as it wants to and the interface takes.
-    fn pump(&mut self, index: u32) {
-        let now = self.now;
-        loop {
-            let connection = &mut self.connections[index as usize];
-            let line = connection.way.interface as usize;
-            if self.lines[line].wire.queued_frames() >= connection.interface_frames_max {
-                if !connection.is_waiting && !connection.is_done() {
-                    connection.is_waiting = true;
-                    self.lines[line].waiting.push_back(index);
-                }
-                break;
-            }
-            let Some((data, ecn)) = connection.sender.poll_transmit(now) else {
-                break;
-            };
-            let segment = Segment {
-                ecn,
-                ..Segment::data(index, data)
-            };
-            let packet = Packet {
-                at: connection.way.forward,
-                generation: connection.generation,
-                group: connection.group,
-                load: Load::Segment(segment),
-            };
-            let bytes = packet.packet_bytes() as u64;
-            self.count_of(&packet, |count| {
-                count.sent += 1;
-                count.sent_bytes += bytes;
-            });
-            self.offer(line as LineId, packet);
-        }
-        let connection = &mut self.connections[index as usize];
-        let timeout = connection.sender.poll_timeout();
-        let event = Event::SenderTimer(index);
-        arm(&mut self.events, &mut connection.sender_due, timeout, event);
-    }
-
-    fn receive_data(&mut self, packet: &Packet, segment: &Segment) {
-        let now = self.now;
-        let index = segment.flow;
-        let Content::Data(data) = &segment.content else {
-            return;
-        };
-        let receiver = &mut self.connections[index as usize].receiver;
-        let delivered = receiver.handle(data, segment.ecn, now);
-        if !data.syn {
-            self.observer.arrived(index, data, now);
-            let bytes = packet.packet_bytes() as u64;
-            let new = delivered
-                .as_ref()
-                .map_or(0, |range| range.end - range.start);
-            self.count_of(packet, |count| {
-                count.arrived += 1;
-                count.arrived_bytes += bytes;
-                count.delivered_bytes += new;
-            });
-        }
-        if let Some(range) = delivered {
-            let connection = &self.connections[index as usize];
-            if let Some(visit) = connection.visit.filter(|visit| range.end == visit.bytes) {
-                self.classes[visit.class as usize].completes(&visit, now);
-            }
-            let feeds = connection.feeds;
-            let bytes = range.end - range.start;
-            self.observer.delivered(index, range, now);
-            if let Some(next) = feeds {
-                self.connections[next as usize].sender.write(bytes);
-                self.pump(next);
-            }
-        }
-        self.answer(index);
-    }
-
-    /// What a proxy's further end has acknowledged makes room at its nearer one.
-    fn take_on(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        let Some(from) = connection.fed_by else {
-            return;
-        };
-        let acknowledged = connection.sender.acknowledged();
-        let more = acknowledged - connection.fed_acknowledged;
-        connection.fed_acknowledged = acknowledged;
-        self.connections[from as usize].receiver.take(more);
-        self.answer(from);
-    }
-
-    fn answer(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        let said = connection.receiver.poll_transmit();
-        let timeout = connection.receiver.poll_timeout();
-        let event = Event::ReceiverTimer(index);
-        arm(
-            &mut self.events,
-            &mut connection.receiver_due,
-            timeout,
-            event,
-        );
-        let Some(said) = said else {
-            return;
-        };
-        let packet = Packet {
-            at: connection.way.back,
-            generation: connection.generation,
-            group: connection.group,
-            load: Load::Segment(Segment::acknowledgement(index, said)),
-        };
-        self.begin(packet);
-    }
-
-    fn visit(&mut self, number: u32) {
-        let now = self.now;
-        let class = &mut self.classes[number as usize];
-        let comes = class.comes(number, now);
-        let next = now + class.gap();
-        self.events.push(next, Event::Visit(number));
-        let Some((visit, way)) = comes else {
-            return;
-        };
-        let (ends, group) = (class.config.ends, class.config.group);
-        let index = self.place(&ends, way, group);
-        let connection = &mut self.connections[index as usize];
-        connection.visit = Some(visit);
-        connection.sender.connect();
-        connection.sender.write(visit.bytes);
-        self.pump(index);
-    }
-
-    /// A visitor whose last byte is acknowledged makes room.
-    fn leave_if_done(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        let leaves = connection.visit.take_if(|_| connection.sender.is_done());
-        if let Some(visit) = leaves {
-            if connection.is_waiting {
-                let interface = connection.way.interface as usize;
-                self.lines[interface]
-                    .waiting
-                    .retain(|&waits| waits != index);
-            }
-            let counters = connection.sender.counters;
-            self.classes[visit.class as usize].leaves(&counters);
-            self.free.push(index);
-        }
-    }
-}
-
-/// Datagrams.
-impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
-    fn send_datagram(&mut self, number: u32) {
-        let now = self.now;
-        let station = &mut self.stations[number as usize];
-        let (datagram, next) = station.next(number, now);
-        let (at, line) = (station.way.forward, station.way.interface);
-        let waits = station.waits_since.is_some();
-        let packet = Packet {
-            at,
-            generation: 0,
-            group: station.config.group,
-            load: Load::Datagram(datagram),
-        };
-        if let Some(next) = next {
-            let event = match waits {
-                true => Event::Impatient(number, now),
-                false => Event::Datagram(number),
-            };
-            self.events.push(now + next, event);
-        }
-        let bytes = u64::from(datagram.packet_bytes);
-        self.count_of(&packet, |count| {
-            count.sent += 1;
-            count.sent_bytes += bytes;
-        });
-        self.offer(line, packet);
-    }
-
-    fn receive_datagram(&mut self, packet: &Packet, datagram: &Datagram) {
-        let now = self.now;
-        let number = datagram.source;
-        let station = &mut self.stations[number as usize];
-        if datagram.is_reply {
-            if let Some(think) = station.replied(datagram, now) {
-                self.events.push(now + think, Event::Datagram(number));
-            }
-            return;
-        }
-        station
-            .delays
-            .record(now.since(datagram.sent).as_nanos() as u64);
-        let reply = station.config.reply_bytes;
-        let back = station.way.back;
-        let bytes = u64::from(datagram.packet_bytes);
-        self.count_of(packet, |count| {
-            count.arrived += 1;
-            count.arrived_bytes += bytes;
-            count.delivered_bytes += bytes - source::PACKET_BYTES_MIN;
-        });
-        if let Some(packet_bytes) = reply {
-            let reply = Datagram {
-                packet_bytes,
-                is_reply: true,
-                ..*datagram
-            };
-            self.begin(Packet {
-                at: back,
-                load: Load::Datagram(reply),
-                ..*packet
-            });
         }
     }
 }
