@@ -1,12 +1,27 @@
 //! Values as the sections of a kind have them: numbers within limits, with units, and words.
 
 use packtrain_proto::time::Duration;
-use packtrain_settings::toml_reader::{boolean, parse_scalar, string};
+use packtrain_settings::toml_reader::{Errors, Table, boolean, parse_scalar, string};
 use toml::de::DeValue;
 
 use crate::expression::check_name;
 use crate::parameters::Range;
 use crate::quantity::{Dimension, Quantity};
+
+/// All tables of a key, without what is wrong in them.
+pub fn tables<'a, T>(
+    table: &mut Table<'a>,
+    key: &'static str,
+    errors: &mut Errors<'_>,
+    mut read: impl FnMut(&mut Table<'a>, &mut Errors<'_>) -> Option<T>,
+) -> Vec<T> {
+    table.list(key, errors, |value, errors| {
+        let mut table = Table::of(value, key, &format!("[[{key}]]"), errors)?;
+        let item = read(&mut table, errors);
+        table.refuse_the_rest(errors);
+        item
+    })
+}
 
 /// Within limits, in base units. A number may stand as a text, as it does where an expression stood.
 pub fn quantity(

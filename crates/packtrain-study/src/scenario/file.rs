@@ -14,6 +14,7 @@ use toml::de::DeValue;
 use self::settable::{parameters, quick, sweep};
 use super::{Expect, Let, Plot, Reported, Scenario, ValueSpec, X};
 use crate::expression::{Expression, check_name, near};
+use crate::kinds::read::tables;
 use crate::model::SIZE;
 use crate::parameters::Parameters;
 use crate::quantity::Quantity;
@@ -203,21 +204,6 @@ fn lets(table: &mut Table<'_>, names: &mut BTreeSet<String>, errors: &mut Errors
         });
     }
     lets
-}
-
-/// Each `[[key]]`.
-fn tables<'a, T>(
-    table: &mut Table<'a>,
-    key: &'static str,
-    errors: &mut Errors<'_>,
-    mut read: impl FnMut(&mut Table<'a>, &mut Errors<'_>) -> Option<T>,
-) -> Vec<T> {
-    table.list(key, errors, |value, errors| {
-        let mut table = Table::of(value, key, &format!("[[{key}]]"), errors)?;
-        let item = read(&mut table, errors);
-        table.refuse_the_rest(errors);
-        item
-    })
 }
 
 fn line_of(table: &Table<'_>, key: &str, errors: &Errors<'_>) -> usize {

@@ -13,7 +13,9 @@ use super::{
 };
 use crate::expression::near;
 use crate::kinds::Place;
-use crate::kinds::read::{SECONDS_MAX, bytes, name, packet_bytes, seconds, some, truth, whole};
+use crate::kinds::read::{
+    SECONDS_MAX, bytes, name, packet_bytes, seconds, some, tables, truth, whole,
+};
 use crate::quantity::{Dimension, Quantity};
 
 const FLOWS_MAX: u32 = 100_000;
@@ -63,21 +65,6 @@ pub fn read(
         flows,
         visitors,
         datagrams,
-    })
-}
-
-/// All tables of a key, without what is wrong in them.
-pub fn tables<'a, T>(
-    table: &mut Table<'a>,
-    key: &'static str,
-    errors: &mut Errors<'_>,
-    mut read: impl FnMut(&mut Table<'a>, &mut Errors<'_>) -> Option<T>,
-) -> Vec<T> {
-    table.list(key, errors, |value, errors| {
-        let mut table = Table::of(value, key, &format!("[[{key}]]"), errors)?;
-        let item = read(&mut table, errors);
-        table.refuse_the_rest(errors);
-        item
     })
 }
 

@@ -15,9 +15,8 @@ use toml::de::DeValue;
 use super::file::take_name;
 use super::{ApplicationKind, ApplicationSettings, ClassIndex, Over, StationSettings, Ways};
 use crate::expression::near;
-use crate::kinds::network::file::tables;
 use crate::kinds::network::tcp::{self, time};
-use crate::kinds::read::{bytes, packet_bytes, truth, whole, word};
+use crate::kinds::read::{bytes, packet_bytes, tables, truth, whole, word};
 
 /// Hosts with packtrain have met by then.
 const STARTS: Duration = Duration::from_millis(100);

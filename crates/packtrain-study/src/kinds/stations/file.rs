@@ -17,10 +17,10 @@ use super::{
     StationSettings, StationsSettings,
 };
 use crate::expression::near;
-use crate::kinds::network::file::{tables, times};
+use crate::kinds::network::file::times;
 use crate::kinds::network::line;
 use crate::kinds::network::tcp::time;
-use crate::kinds::read::{name, some, truth, whole, word};
+use crate::kinds::read::{name, some, tables, truth, whole, word};
 use crate::quantity::{Dimension, Quantity};
 
 const STATIONS_OF_CLASS_MAX: u32 = 1000;
