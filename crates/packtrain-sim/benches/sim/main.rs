@@ -57,13 +57,15 @@ impl Options {
         let mut wants_figure = true;
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word}: a value is missing"));
-            let number = |text: String| match text.parse() {
-                Ok(number) if number > 0 => Ok::<u64, String>(number),
-                _ => Err(format!("{word}: a number from 1, not {text}")),
+            let number_from = |least: u64, text: String| match text.parse() {
+                Ok(number) if number >= least => Ok::<u64, String>(number),
+                _ => Err(format!("{word}: a number from {least}, not {text}")),
             };
+            let number = |text| number_from(1, text);
             match word.as_str() {
                 "--rounds" => options.rounds = number(value()?)? as usize,
-                "--seconds" => options.run.seconds = number(value()?)?,
+                // What comes before is not looked at.
+                "--seconds" => options.run.seconds = number_from(11, value()?)?,
                 "--flows" => options.run.flows = number(value()?)? as u32,
                 "--ns3-seconds" => options.ns3 = Some(Ns3::after_its_beginning(number(value()?)?)),
                 "--full" => options.ns3 = Some(Ns3::whole()),
@@ -135,7 +137,7 @@ fn compare(options: &Options) -> Value {
     let wheel = &middles[0];
     let ns3 = options.ns3.as_ref().map(|ns3| ns3.run(&options.run));
     match &ns3 {
-        Some(Ok(run)) => table::print_run("ns-3", run),
+        Some(Ok(run)) => table::print_run(&format!("ns-3, {} s of it", run["virtual_s"]), run),
         Some(Err(why)) => println!("ns-3: {why}"),
         None => {}
     }
