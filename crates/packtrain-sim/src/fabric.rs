@@ -221,11 +221,7 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
                 _ => count.lost += 1,
             });
         }
-        // One has left, so there is room for one.
-        if let Some(index) = self.lines[id as usize].waiting.pop_front() {
-            self.connections[index as usize].is_waiting = false;
-            self.pump(index);
-        }
+        self.wake(id);
     }
 
     /// One event waits for what comes first, if anything does.

@@ -23,7 +23,7 @@ pub fn burst_buffer_bits(interface_bps: u64, transfer_bps: u64, interval: Durati
 /// of c/p: θ·e^−θ/√(1 − e^−θ) (Divakaran et al. 2009, equation 3). It is the 1/√P law, so of a TCP that
 /// has no timeouts.
 pub fn xlf_goodput(theta: f64) -> f64 {
-    theta * (-theta).exp() / (-(-theta).exp_m1()).sqrt()
+    theta * libm::exp(-theta) / (-libm::expm1(-theta)).sqrt()
 }
 
 /// The θ at which [`xlf_goodput`] is greatest (their Lemma 7.1), found by looking for it.

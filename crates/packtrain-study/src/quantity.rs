@@ -194,7 +194,7 @@ pub fn short(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return number(value + 0.0);
     }
-    let exponent = value.abs().log10().floor() as i32;
+    let exponent = libm::log10(value.abs()).floor() as i32;
     if !(-4..9).contains(&exponent) {
         let text = format!("{value:.*e}", digits.saturating_sub(1));
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));

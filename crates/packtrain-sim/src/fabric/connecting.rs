@@ -46,6 +46,20 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         arm(&mut self.events, &mut connection.sender_due, timeout, event);
     }
 
+    /// A frame has left, so there is room for the one who waits longest and still has something to send.
+    pub(super) fn wake(&mut self, id: LineId) {
+        let line = id as usize;
+        while let Some(index) = self.lines[line].waiting.pop_front() {
+            let queued_before = self.lines[line].wire.queued_frames();
+            self.connections[index as usize].is_waiting = false;
+            self.pump(index);
+            let has_used_it = self.lines[line].wire.queued_frames() > queued_before;
+            if has_used_it || self.connections[index as usize].is_waiting {
+                break;
+            }
+        }
+    }
+
     pub(super) fn receive_data(&mut self, packet: &Packet, segment: &Segment) {
         let now = self.now;
         let index = segment.flow;

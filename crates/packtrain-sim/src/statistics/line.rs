@@ -1,5 +1,7 @@
 //! A straight line through points, by least squares.
 
+use libm::log;
+
 use super::{CONFIDENCE, Interval, t_two_sided};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +46,7 @@ impl Line {
     pub fn through_logarithms(points: &[(f64, f64)]) -> Option<Line> {
         let logarithms: Option<Vec<(f64, f64)>> = points
             .iter()
-            .map(|&(x, y)| (x > 0.0 && y > 0.0).then(|| (x.ln(), y.ln())))
+            .map(|&(x, y)| (x > 0.0 && y > 0.0).then(|| (log(x), log(y))))
             .collect();
         Line::through(&logarithms?)
     }

@@ -1,5 +1,7 @@
 //! Student's distribution: how many errors wide an interval has to be.
 
+use libm::{exp, log};
+
 /// What |t| is below with the given probability, by degrees of freedom: two-sided, so 0.95 gives what
 /// tables have under 0.975.
 pub fn t_two_sided(degrees: u64, confidence: f64) -> f64 {
@@ -43,8 +45,8 @@ fn regularised_beta(x: f64, rest: f64, a: f64, b: f64) -> f64 {
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - regularised_beta(rest, x, b, a);
     }
-    let ln_front = a * x.ln() + b * rest.ln() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b);
-    ln_front.exp() / a / continued_fraction(x, a, b)
+    let ln_front = a * log(x) + b * log(rest) + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b);
+    exp(ln_front) / a / continued_fraction(x, a, b)
 }
 
 /// 1 + d₁/(1 + d₂/(1 + …)) of Abramowitz and Stegun 26.5.8, from the front (Lentz 1976, as modified by
@@ -95,8 +97,8 @@ fn ln_gamma(x: f64) -> f64 {
         .rev()
         .fold(0.0, |sum, term| sum * inverse_square + term)
         / above;
-    let half_ln_tau = 0.5 * std::f64::consts::TAU.ln();
-    (above - 0.5) * above.ln() - above + half_ln_tau + correction - product.ln()
+    let half_ln_tau = 0.5 * log(std::f64::consts::TAU);
+    (above - 0.5) * log(above) - above + half_ln_tau + correction - log(product)
 }
 
 #[cfg(test)]

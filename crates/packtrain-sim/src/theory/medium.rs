@@ -8,7 +8,7 @@ use packtrain_proto::time::Duration;
 pub fn csma_cd_efficiency(stations: u32, frame: Duration, slot: Duration) -> f64 {
     assert!(stations > 0, "nobody sends");
     let others = f64::from(stations - 1);
-    let one_alone = (1.0 - 1.0 / f64::from(stations)).powf(others);
+    let one_alone = libm::pow(1.0 - 1.0 / f64::from(stations), others);
     let slots = (1.0 - one_alone) / one_alone;
     let frame_s = frame.as_secs_f64();
     frame_s / (frame_s + slots * slot.as_secs_f64())

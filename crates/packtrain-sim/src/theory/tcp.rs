@@ -54,7 +54,7 @@ impl Padhye {
 
 /// Q: of the losses in a window, those that three duplicates do not tell of (section II-B).
 fn timeout_share(p: f64, window: f64) -> f64 {
-    let arrives = |segments: f64| (1.0 - p).powf(segments);
+    let arrives = |segments: f64| libm::pow(1.0 - p, segments);
     let few = (1.0 - arrives(3.0)) * (1.0 + arrives(3.0) * (1.0 - arrives(window - 3.0)));
     (few / (1.0 - arrives(window))).min(1.0)
 }
@@ -119,8 +119,8 @@ pub fn cubic_utilisation(buffer: f64) -> f64 {
     let most = 1.0 + buffer;
     let depth = 1.0 - CUBIC_BETA;
     // The part of the time in which the line is full: m(1 − depth·v³) ≥ 1 for v, counted from the end.
-    let full = ((1.0 - 1.0 / most) / depth).cbrt().min(1.0);
-    full + most * ((1.0 - full) - depth * (1.0 - full.powi(4)) / 4.0)
+    let full = libm::cbrt((1.0 - 1.0 / most) / depth).min(1.0);
+    full + most * ((1.0 - full) - depth * (1.0 - libm::pow(full, 4.0)) / 4.0)
 }
 
 #[cfg(test)]

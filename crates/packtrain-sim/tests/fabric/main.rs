@@ -4,4 +4,5 @@ mod conservation;
 mod datagrams;
 mod exact;
 mod proxy;
+mod shared;
 mod support;

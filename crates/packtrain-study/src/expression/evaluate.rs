@@ -230,8 +230,8 @@ fn own(function: &str, of: &[f64]) -> f64 {
         "max" => fold(f64::max),
         "abs" => first.abs(),
         "sqrt" => first.sqrt(),
-        "ln" => first.ln(),
-        "exp" => first.exp(),
+        "ln" => libm::log(first),
+        "exp" => libm::exp(first),
         "floor" => first.floor(),
         "ceil" => first.ceil(),
         "round" => first.round(),
@@ -248,7 +248,7 @@ fn binary(operator: Operator, a: f64, b: f64) -> f64 {
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,
         Operator::Divide => a / b,
-        Operator::Power => a.powf(b),
+        Operator::Power => libm::pow(a, b),
         Operator::Add | Operator::Equal | Operator::NotEqual | Operator::And | Operator::Or => {
             unreachable!("evaluated by itself")
         }
