@@ -18,6 +18,7 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
                     connection.is_waiting = true;
                     self.lines[line].waiting.push_back(index);
                 }
+                connection.sender.wait_for_room();
                 break;
             }
             let Some((data, ecn)) = connection.sender.poll_transmit(now) else {

@@ -3,6 +3,7 @@
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_sim::fabric::{Fabric, FabricConfig, FlowConfig};
 use packtrain_sim::random::Random;
+use packtrain_sim::tcp::pacer::{RoundTrip, SpacingConfig};
 
 use crate::support::{flow, line, ms, route, us};
 
@@ -29,5 +30,29 @@ fn nobody_waits_for_ever_at_an_interface_that_others_have_left() {
         let mut fabric = Fabric::new(&config, ());
         fabric.run_until(Instant::ZERO + ms(400) + Duration::from_secs(1));
         assert!(fabric.is_done(), "seed {seed}");
+    }
+}
+
+/// A segment's time has come, and others have the interface: it waits for that, and time goes on.
+#[test]
+fn who_is_paced_and_finds_the_interface_full_does_not_ask_again_at_the_same_time() {
+    let spaced = || {
+        let mut flow = flow(route(&[0], &[1]), 1_000_000);
+        flow.ends.sender.spacing = Some(SpacingConfig {
+            precision: us(10),
+            path: None,
+            round_trip: RoundTrip::Least,
+        });
+        flow
+    };
+    let config = FabricConfig {
+        lines: vec![line(20_000_000, ms(20)), line(1_000_000_000, ms(20))],
+        flows: (0..8).map(|_| spaced()).collect(),
+        ..FabricConfig::default()
+    };
+    let mut fabric = Fabric::new(&config, ());
+    while !fabric.is_done() {
+        assert!(fabric.step(), "it stops");
+        assert!(fabric.events_done() < 200_000, "at {:?}", fabric.now());
     }
 }

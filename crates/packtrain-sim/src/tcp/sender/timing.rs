@@ -17,6 +17,11 @@ impl Sender {
         earlier(earlier(self.expires, ready), lost)
     }
 
+    /// There is no room for what it would send: it is asked again when there is, and not when its time has come.
+    pub fn wait_for_room(&mut self) {
+        self.held = false;
+    }
+
     pub fn handle_timeout(&mut self, now: Instant) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if is_due(self.board.detects_at()) {
