@@ -45,7 +45,7 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         station
             .delays
             .record(now.since(datagram.sent).as_nanos() as u64);
-        let reply = station.config.reply_bytes;
+        let (reply, ecn) = (station.config.reply_bytes, station.ecn());
         let back = station.way.back;
         let bytes = u64::from(datagram.packet_bytes);
         self.count_of(packet, |count| {
@@ -57,6 +57,7 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
             let reply = Datagram {
                 packet_bytes,
                 is_reply: true,
+                ecn,
                 ..*datagram
             };
             self.begin(Packet {

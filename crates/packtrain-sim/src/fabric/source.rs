@@ -75,12 +75,17 @@ impl Station {
             packet_bytes: bytes.clamp(PACKET_BYTES_MIN, PACKET_BYTES_MAX) as u32,
             sent: now,
             is_reply: false,
-            ecn: match self.config.ecn {
-                true => Ecn::Capable,
-                false => Ecn::NotCapable,
-            },
+            ecn: self.ecn(),
         };
         (datagram, gap)
+    }
+
+    /// What leaves with it, either way: nobody has marked that yet.
+    pub fn ecn(&self) -> Ecn {
+        match self.config.ecn {
+            true => Ecn::Capable,
+            false => Ecn::NotCapable,
+        }
     }
 
     /// When the first one leaves, if there is one.

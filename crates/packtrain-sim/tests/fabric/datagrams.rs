@@ -3,9 +3,10 @@
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_sim::fabric::{Fabric, FabricConfig, Source};
 use packtrain_sim::net::loss::LossConfig;
+use packtrain_sim::net::queue::Discipline;
 use packtrain_sim::workload::{Process, Sizes};
 
-use crate::support::{datagrams, line, ms, route};
+use crate::support::{datagrams, line, ms, periodic, route};
 
 /// The mean time in the queue and on the line, in nanoseconds, of packets of 1250 bytes of IP at this load.
 fn sojourn(load: f64, seconds: u64) -> f64 {
@@ -56,4 +57,26 @@ fn what_is_lost_on_the_way_is_counted_as_that() {
     let count = fabric.station(0).count;
     assert_eq!((count.sent, count.lost, count.dropped), (1006, 100, 0));
     assert_eq!(fabric.group(0), count);
+}
+
+#[test]
+fn an_answer_is_marked_for_its_own_way_and_not_for_what_was_marked_before_it() {
+    // Each has something in its queue all the time.
+    let marking = [10_000_000, 9_000_000].map(|bps| {
+        let mut line = line(bps, ms(1));
+        line.queue.discipline = Discipline::MarkAbove { bytes: 0 };
+        line
+    });
+    let mut asks = datagrams(route(&[0], &[1]), periodic(ms(1), 1250));
+    asks.reply_bytes = Some(1250);
+    asks.ecn = true;
+    let config = FabricConfig {
+        lines: marking.to_vec(),
+        datagrams: vec![asks],
+        ..FabricConfig::default()
+    };
+    let mut fabric = Fabric::new(&config, ());
+    fabric.run_for(Duration::from_secs(1));
+    let [there, back] = [0, 1].map(|line| fabric.wire(line).counters.marked);
+    assert!(there > 900 && back > 800, "{there} {back}");
 }
