@@ -378,3 +378,36 @@ fn a_seed_gives_the_same_run() {
     };
     assert_eq!(run(), run());
 }
+
+/// All that was under way is gone, and nothing comes that would tell.
+#[test]
+fn a_flood_goes_on_after_everything_of_it_was_lost_at_once() {
+    let from = Duration::from_millis(500);
+    for packtrain in [false, true] {
+        let mut cable = segments::cable(10_000_000, Duration::from_micros(1));
+        cable.cut = Cut::new(vec![Outage {
+            from: Instant::ZERO + from,
+            until: Instant::ZERO + from + Duration::from_millis(30),
+            seen: false,
+            lag: [Duration::ZERO; 2],
+            port: None,
+        }]);
+        let flood = FloodConfig {
+            streams: vec![(0, 1)],
+            bytes: 1000,
+            under_way: 4,
+            starts: MET,
+        };
+        let mut stations = Stations::new(Setup {
+            segments: vec![cable],
+            stations: PORTS.map(|port| station(packtrain, &[port])).to_vec(),
+            applications: vec![ApplicationConfig::Flood(flood)],
+            seed: 1,
+        });
+        stations.run_for(Duration::from_secs(7));
+        stations.begin_counting();
+        stations.run_for(Duration::from_secs(1));
+        let goodput = stations.goodput_bps(0);
+        assert!(goodput > 8e6, "packtrain {packtrain}: {goodput}");
+    }
+}
