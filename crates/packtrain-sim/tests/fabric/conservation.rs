@@ -204,6 +204,40 @@ fn every_packet_is_somewhere() {
     assert!(dropped > 1000 && late > 0, "{dropped} {late}");
 }
 
+/// Without those who leave, and what is still on its way, the sum is exact.
+#[test]
+fn when_all_has_come_each_data_unit_has_arrived_or_was_dropped_or_lost() {
+    let (mut sent, mut dropped, mut lost) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let mut config = any(&mut Random::new(seed));
+        config.visitors.clear();
+        config.datagrams.clear();
+        let mut fabric = Fabric::new(&config, ());
+        for _ in 0..400 {
+            if fabric.is_done() {
+                break;
+            }
+            fabric.run_for(Duration::from_secs(10));
+        }
+        assert!(fabric.is_done(), "seed {seed}");
+        fabric.run_for(Duration::from_secs(10));
+        let lines = lines_counts(&fabric, config.lines.len());
+        let queued: u64 = lines.iter().map(|[.., queued]| queued).sum();
+        assert_eq!(queued + fabric.packets_under_way() as u64, 0, "seed {seed}");
+        let all = fabric.group(0);
+        let known = all.arrived + all.dropped + all.lost;
+        assert_eq!(all.sent, known, "seed {seed}: {all:?}");
+        let written = config.flows.iter().flat_map(|flow| &flow.writes);
+        let written: u64 = written.map(|(_, bytes)| bytes).sum();
+        assert_eq!(all.delivered_bytes, written, "seed {seed}");
+        (sent, dropped, lost) = (sent + all.sent, dropped + all.dropped, lost + all.lost);
+    }
+    assert!(
+        sent > 1000 && dropped > 10 && lost > 10,
+        "{sent} {dropped} {lost}"
+    );
+}
+
 #[test]
 fn a_seed_gives_the_same_run_on_either_queue_of_events() {
     for seed in 0..10 {
