@@ -371,8 +371,11 @@ impl Run<'_> {
         }
         let looks = self.looks.count.max(1) as f64;
         let mean = goodputs.iter().sum::<f64>() / goodputs.len() as f64;
-        let least = goodputs.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = goodputs.iter().copied().fold(0.0, f64::max);
+        // Of none it is no number, as the mean is.
+        let of_all = |choose: fn(f64, f64) -> f64| {
+            goodputs.iter().copied().reduce(choose).unwrap_or(f64::NAN)
+        };
+        let (least, most) = (of_all(f64::min), of_all(f64::max));
         facts.set("goodput_mean", &[name], mean);
         facts.set("goodput_least", &[name], least);
         facts.set("goodput_most", &[name], most);
@@ -452,7 +455,7 @@ impl Seen {
 
     fn set(&self, name: &str, sent: u64, facts: &mut Facts) {
         facts.set("loss_events", &[name], self.loss_events as f64);
-        let rate = self.loss_events as f64 / sent.max(1) as f64;
+        let rate = share_of(self.loss_events, sent);
         facts.set("loss_event_rate", &[name], rate);
         facts.set("retransmitted", &[name], self.retransmitted as f64);
         facts.set("timeouts", &[name], self.timeouts as f64);
@@ -466,12 +469,17 @@ fn set_count(name: &str, count: &Count, seconds: f64, facts: &mut Facts) {
     set("sent", count.sent as f64);
     set("dropped", count.dropped as f64);
     set("lost", count.lost as f64);
-    set("drop_rate", count.drop_rate());
+    set("drop_rate", share_of(count.dropped, count.sent));
+}
+
+/// Of none it is no number: nothing is true of it that is expected.
+fn share_of(part: u64, all: u64) -> f64 {
+    part as f64 / all as f64
 }
 
 fn set_times(of: &str, name: &str, times: &Histogram, facts: &mut Facts) {
     let mut set = |what: &str, time: Duration| {
-        facts.set(&format!("{of}_{what}"), &[name], time.as_secs_f64());
+        facts.set(&format!("{of}_{what}"), &[name], seconds_of(times, time));
     };
     set("mean", times.mean());
     set("p50", times.quantile(0.5));
@@ -485,3 +493,11 @@ fn packet_bytes(counters: &WireCounters) -> u64 {
 
 #[cfg(test)]
 mod tests;
+/// A mean or a quantile of times; of none it is no number.
+pub fn seconds_of(times: &Histogram, time: Duration) -> f64 {
+    match times.count() {
+        0 => f64::NAN,
+        _ => time.as_secs_f64(),
+    }
+}
+

@@ -137,3 +137,68 @@ fn who_loses_nothing_is_cut_when_all_is_over_and_has_nothing_to_repair() {
     assert_eq!(get(&facts, "first_drops", "rock"), 0.0);
     assert_eq!(get(&facts, "longest_burst", "bottleneck"), 0.0);
 }
+
+#[test]
+fn of_nobody_nothing_is_known() {
+    let text = TEN.to_owned()
+        + r#"
+[[flow]]
+name = "nobody"
+count = 0
+path = ["line"]
+[[flow]]
+name = "late"
+path = ["line"]
+starts = "10s"
+[[visitors]]
+name = "none"
+path = ["line"]
+arrivals = "periodic:10s"
+sizes = "fixed:1kB"
+[[datagrams]]
+name = "never"
+path = ["line"]
+arrivals = "periodic:1s"
+sizes = "fixed:100B"
+starts = "10s"
+"#;
+    let outcome = outcome(&text);
+    for (name, facts) in [
+        (
+            "nobody",
+            &[
+                "goodput_mean",
+                "goodput_least",
+                "goodput_most",
+                "cwnd_mean",
+                "drop_rate",
+            ][..],
+        ),
+        ("late", &["drop_rate", "loss_event_rate"]),
+        (
+            "none",
+            &[
+                "duration_mean",
+                "duration_p50",
+                "duration_p99",
+                "drop_rate",
+                "loss_event_rate",
+            ],
+        ),
+        (
+            "never",
+            &[
+                "delay_mean",
+                "delay_p99",
+                "round_trip_mean",
+                "round_trip_p50",
+                "drop_rate",
+            ],
+        ),
+    ] {
+        for fact in facts {
+            let value = outcome.facts.get(fact, &[name]).unwrap();
+            assert!(value.is_nan(), "{fact}({name}) = {value}");
+        }
+    }
+}
