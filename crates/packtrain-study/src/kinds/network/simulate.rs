@@ -79,6 +79,8 @@ struct Looks {
     /// Of lines what has left, of flows what has come.
     packets_of_lines: Vec<InSamples>,
     packets_of_flows: Vec<InSamples>,
+    /// When the last one ended.
+    sampled_at: Instant,
     /// That count.
     samples: u64,
     /// What was dropped of a class until all of it had repaired its first loss.
@@ -111,6 +113,7 @@ impl Looks {
             flows_last: vec![0; flows],
             packets_of_lines: vec![InSamples::default(); lines],
             packets_of_flows: vec![InSamples::default(); flows],
+            sampled_at: Instant::ZERO,
             samples: 0,
             first_drops: vec![0; flows],
             first_repaired: vec![false; flows],
@@ -147,24 +150,27 @@ impl Run<'_> {
         let sample = times.sample.unwrap_or(LOOK);
         let looks_per_sample = sample.as_nanos().div_ceil(LOOK.as_nanos()).max(1) as u32;
         let step = (sample / looks_per_sample).max(Duration::from_nanos(1));
-        let ends = Instant::ZERO + times.length;
+        let [begins, ends] = [times.ignore, times.length].map(|time| Instant::ZERO + time);
         let mut before = None;
         let mut steps = 0u64;
         while self.fabric.now() < ends {
-            let now = self.fabric.now();
-            if before.is_none() && now >= Instant::ZERO + times.ignore {
+            let next = (self.fabric.now() + step).min(ends);
+            if before.is_none() && begins < next {
+                if self.fabric.now() < begins {
+                    self.fabric.run_until(begins);
+                }
                 self.fabric.forget_durations();
                 self.forget_peaks();
                 before = Some(self.counted());
             }
-            self.fabric.run_until((now + step).min(ends));
+            self.fabric.run_until(next);
             steps += 1;
             if before.is_some() {
                 self.look();
             }
             self.look_at_first_losses();
             if times.sample.is_some() && steps.is_multiple_of(looks_per_sample.into()) {
-                self.sample(step * looks_per_sample, before.is_some());
+                self.sample(step * looks_per_sample, begins);
             }
             if steps.is_multiple_of(100) {
                 let share = self.fabric.now().since(Instant::ZERO).as_secs_f64();
@@ -236,10 +242,14 @@ impl Run<'_> {
         windows.map(|window| window as f64).sum::<f64>() / count
     }
 
-    /// Continues all series by what was over so much time, in which the beginning was over or was not.
-    fn sample(&mut self, over: Duration, counts: bool) {
-        let at = self.fabric.now().since(Instant::ZERO).as_secs_f64();
-        let over = over.as_secs_f64();
+    /// Continues all series by what was since the last time. What is not whole, or had begun before counting did, does not
+    /// count.
+    fn sample(&mut self, whole: Duration, begins: Instant) {
+        let now = self.fabric.now();
+        let began = std::mem::replace(&mut self.looks.sampled_at, now);
+        let counts = began >= begins && now.since(began) == whole;
+        let at = now.since(Instant::ZERO).as_secs_f64();
+        let over = now.since(began).as_secs_f64();
         self.looks.samples += u64::from(counts);
         let mut values = Vec::with_capacity(self.looks.series.len());
         for line in 0..self.settings.lines.len() {
@@ -486,13 +496,6 @@ fn set_times(of: &str, name: &str, times: &Histogram, facts: &mut Facts) {
     set("p99", times.quantile(0.99));
 }
 
-/// What has left, as IP counts it.
-fn packet_bytes(counters: &WireCounters) -> u64 {
-    counters.left_bytes - ETHERNET_HEADER_BYTES * counters.left
-}
-
-#[cfg(test)]
-mod tests;
 /// A mean or a quantile of times; of none it is no number.
 pub fn seconds_of(times: &Histogram, time: Duration) -> f64 {
     match times.count() {
@@ -501,3 +504,10 @@ pub fn seconds_of(times: &Histogram, time: Duration) -> f64 {
     }
 }
 
+/// What has left, as IP counts it.
+fn packet_bytes(counters: &WireCounters) -> u64 {
+    counters.left_bytes - ETHERNET_HEADER_BYTES * counters.left
+}
+
+#[cfg(test)]
+mod tests;

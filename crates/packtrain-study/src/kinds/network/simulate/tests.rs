@@ -138,6 +138,60 @@ fn who_loses_nothing_is_cut_when_all_is_over_and_has_nothing_to_repair() {
     assert_eq!(get(&facts, "longest_burst", "bottleneck"), 0.0);
 }
 
+/// 1250 bytes each millisecond: 10 Mbit/s as IP counts them.
+fn even(run: &str) -> Outcome {
+    outcome(&format!(
+        r#"
+run = {{ {run} }}
+[[line]]
+name = "line"
+rate = "100mbit:ip"
+[[datagrams]]
+name = "even"
+path = ["line"]
+arrivals = "periodic:1ms"
+sizes = "fixed:1250B"
+[[flow]]
+name = "silent"
+path = ["line"]
+starts = "5s"
+"#
+    ))
+}
+
+#[test]
+fn what_is_counted_begins_when_ignore_is_over_and_not_with_the_next_look() {
+    for ignore in ["0", "0.3", "0.3005", "0.9915", "0.998"] {
+        let outcome = even(&format!("seconds = 1, ignore = {ignore}"));
+        let fact = |name, of: &str| outcome.facts.get(name, &[of]).unwrap();
+        let seconds = 1.0 - ignore.parse::<f64>().unwrap();
+        let sent = fact("sent", "even");
+        assert!((sent - 1e3 * seconds).abs() <= 1.0, "{ignore}: {sent}");
+        let rate = fact("rate", "even");
+        assert!(
+            (rate - 1e4 * sent / seconds).abs() < 1e4 / seconds + 1.0,
+            "{ignore}: {rate}"
+        );
+    }
+}
+
+#[test]
+fn a_sample_that_is_cut_off_at_the_end_or_began_before_counting_is_none_that_counts() {
+    let outcome = even("seconds = 1.0155, ignore = 0.0255, sample = \"10ms\"");
+    let series = |name: &str| {
+        let found = outcome.series.iter().find(|series| series.name == name);
+        found.unwrap().points.clone()
+    };
+    let rates = series("throughput(line)");
+    // Ten packets in each, and in the last one six of 5.5 ms.
+    assert!(
+        rates.iter().all(|(_, rate)| (9e6..12e6).contains(rate)),
+        "{rates:?}"
+    );
+    let fact = |name| outcome.facts.get(name, &["line"]).unwrap();
+    assert_eq!((fact("packets_most"), fact("packets_none")), (10.0, 0.0));
+}
+
 #[test]
 fn of_nobody_nothing_is_known() {
     let text = TEN.to_owned()
