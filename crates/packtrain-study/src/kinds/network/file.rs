@@ -31,6 +31,7 @@ pub fn read(
         lines: Vec::new(),
         taken: Vec::new(),
         flows: Vec::new(),
+        feeders: Vec::new(),
         place,
         incomplete: false,
     };
@@ -103,6 +104,8 @@ struct Reader<'a> {
     taken: Vec<String>,
     /// Those before this one, by name and number.
     flows: Vec<(String, u32)>,
+    /// Of these: those that feed others, and whom.
+    feeders: Vec<(usize, String)>,
     place: Place<'a>,
     /// A line could not be read: what is said of names would be wrong.
     incomplete: bool,
@@ -138,7 +141,7 @@ impl Reader<'_> {
         });
         let says_writes = table.get("writes").is_some();
         let mut fed_by = None;
-        let flows = &self.flows;
+        let (flows, feeders) = (&self.flows, &self.feeders);
         table.optional("fed_by", errors, &mut fed_by, |v| {
             let by = string(v)?;
             let known = || flows.iter().map(|(name, _)| name.clone());
@@ -146,6 +149,9 @@ impl Reader<'_> {
                 let known: Vec<String> = known().collect();
                 format!("no [[flow]] before it is {by} ({})", near(by, &known))
             })?;
+            if let Some((_, other)) = feeders.iter().find(|(from, _)| *from == at) {
+                return Err(format!("{by} feeds {other} already"));
+            }
             match flows[at].1 == count {
                 true => Ok(Some(at)),
                 false => Err(format!(
@@ -157,6 +163,9 @@ impl Reader<'_> {
         if fed_by.is_some() && says_writes {
             let message = "what feeds it says what it writes".to_owned();
             table.refuse(Some("writes"), message, errors);
+        }
+        if let Some(by) = fed_by {
+            self.feeders.push((by, name.clone().unwrap_or_default()));
         }
         // Also one that cannot be read has a place.
         self.flows.push((name.clone().unwrap_or_default(), count));

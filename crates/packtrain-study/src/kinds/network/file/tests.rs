@@ -292,3 +292,16 @@ fn a_line_that_cannot_be_read_is_the_only_mistake_of_those_who_name_it() {
             .contains("line: a network has at least one [[line]]")
     );
 }
+
+#[test]
+fn a_flow_feeds_one_other_alone() {
+    let text = format!(
+        "{WHOLE}\n[[flow]]\nname = \"near\"\npath = [\"bottleneck\"]\nfed_by = \"sand\"\n\
+         [[flow]]\nname = \"other\"\npath = [\"bottleneck\"]\nfed_by = \"sand\"\n"
+    );
+    let errors = settings(&text).unwrap_err();
+    assert!(
+        errors.contains("fed_by: sand feeds near already"),
+        "{errors}"
+    );
+}
