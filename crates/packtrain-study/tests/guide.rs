@@ -109,7 +109,7 @@ fn own_functions() -> Vec<String> {
 /// Of all sections, as errors about one that there is not name them.
 fn known_keys() -> Vec<String> {
     let text = "title = \"x\"\nzz = 1\n[parameters.p]\ndefault = 1\nzz = 1\n[sweep]\nzz = 1\n\
-                [run]\nseconds = 1\nzz = 1\n[[line]]\nname = \"l\"\nzz = 1\n\
+                [run]\nseconds = 1\nzz = 1\n[[line]]\nname = \"l\"\nrate = \"1mbit\"\nzz = 1\n\
                 [[flow]]\nname = \"f\"\npath = [\"l\"]\nzz = 1\n\
                 [[visitors]]\nname = \"v\"\npath = [\"l\"]\narrivals = \"poisson:1/s\"\nsizes = \"fixed:1kB\"\nzz = 1\n\
                 [[datagrams]]\nname = \"a\"\npath = [\"l\"]\narrivals = \"poisson:1/s\"\nsizes = \"fixed:1kB\"\nzz = 1\n\

@@ -166,6 +166,8 @@ impl Reader<'_> {
         }
         if let Some(by) = fed_by {
             self.feeders.push((by, name.clone().unwrap_or_default()));
+        } else if writes.is_none() && count > 0 {
+            self.takes_time(path.as_ref(), table, errors);
         }
         // Also one that cannot be read has a place.
         self.flows.push((name.clone().unwrap_or_default(), count));
@@ -222,6 +224,11 @@ impl Reader<'_> {
         let mut starts = Starts::default();
         table.optional("starts", errors, &mut starts, starts_of);
         let source = self.source(reply_bytes, table, errors);
+        if let Some(SourceSettings::AfterReply { think, .. }) = &source
+            && think.is_zero()
+        {
+            self.takes_time(path.as_ref(), table, errors);
+        }
         Some(DatagramSettings {
             name: name?,
             count,
@@ -344,6 +351,23 @@ impl Reader<'_> {
             forward: std::mem::take(&mut ways[0]),
             back: std::mem::take(&mut ways[1]),
         })
+    }
+
+    /// Who sends on as soon as he is answered does it for ever at one time where neither way takes any.
+    fn takes_time(&self, path: Option<&PathSettings>, table: &Table<'_>, errors: &mut Errors<'_>) {
+        let Some(path) = path else {
+            return;
+        };
+        let ways = path.forward.iter().chain(&path.back);
+        let mut lines = ways.map(|line| &self.lines[*line]).chain(&path.interface);
+        let takes = |line: &LineSettings| {
+            let wire = &line.wire;
+            wire.rate.is_some() || wire.delay_ns > 0 || line.processing.is_some()
+        };
+        if !self.incomplete && !lines.any(takes) {
+            let message = "nothing on the way takes time: a rate or a delay of a line".to_owned();
+            table.refuse(Some("path"), message, errors);
+        }
     }
 
     /// Names of lines.

@@ -305,3 +305,35 @@ fn a_flow_feeds_one_other_alone() {
         "{errors}"
     );
 }
+
+/// What needs no time would be done for ever before anything else is.
+#[test]
+fn what_has_no_end_takes_time() {
+    let endless = |line: &str, what: &str| {
+        let text = format!(
+            "[run]\nseconds = 1\n[[line]]\nname = \"l\"\n{line}\n[[line]]\nname = \"back\"\n{what}\n\
+             path = [\"l\"]\nback = [\"back\"]\n"
+        );
+        settings(&text).err().unwrap_or_default()
+    };
+    let flow = "[[flow]]\nname = \"f\"";
+    let asks = "[[datagrams]]\nname = \"f\"\nsizes = \"fixed:100B\"\nreply = 200";
+    let asks_at_once = format!("{asks}\nafter_reply = \"0s\"");
+    for what in [flow, &asks_at_once] {
+        let errors = endless("", what);
+        assert!(
+            errors.contains("path: nothing on the way takes time"),
+            "{errors}"
+        );
+        for line in [
+            "rate = \"1gbit\"",
+            "delay = \"1us\"",
+            "processing = \"1us\"",
+        ] {
+            assert_eq!(endless(line, what), "", "{line}");
+        }
+    }
+    let asks_later = format!("{asks}\nafter_reply = \"1us\"");
+    assert_eq!(endless("", &asks_later), "");
+    assert_eq!(endless("", &format!("{flow}\nwrites = \"1kb\"")), "");
+}
