@@ -177,7 +177,7 @@ fn draw(config: &DataUnitsConfig, mut flow: impl FnMut(f64, u64)) {
         (Drawing::Strata, Amount::Flows(flows)) => strata(config, flows, random, flow),
         (Drawing::Strata, Amount::Bytes(bytes)) => {
             let flows = bytes as f64 / config.sizes.mean_bytes();
-            strata(config, flows.round() as u64, random, flow);
+            strata(config, (flows.round() as u64).max(1), random, flow);
         }
     }
 }

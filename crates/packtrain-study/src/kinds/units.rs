@@ -265,4 +265,17 @@ control_packets = 7
         assert_eq!(fact("share_of_elephants"), 1.0);
         assert!(units.knows_series("cwnd(xl)").is_err());
     }
+
+    #[test]
+    fn fewer_bytes_than_a_flow_has_are_those_of_one() {
+        for drawing in ["strata", "independent"] {
+            let text =
+                format!("[units]\nsizes = \"fixed:1MB\"\nbytes = 1000\ndrawing = \"{drawing}\"\n");
+            let units = Units {
+                config: config(&text).unwrap(),
+            };
+            let facts = units.run(1, &()).facts;
+            assert_eq!(facts.get("flows", &[]), Ok(1.0), "{drawing}");
+        }
+    }
 }
