@@ -125,6 +125,9 @@ impl Applications<'_> {
         let to = table.required("to", errors, |v| self.classes(v));
         let mut count = 1;
         table.optional("count", errors, &mut count, whole(0, CONNECTIONS_MAX));
+        if let (Some(from), Some(to)) = (&from, &to) {
+            self.meet("to", from, to, table, errors);
+        }
         Some(Ways {
             from: from?,
             to: to?,
@@ -164,6 +167,13 @@ impl Applications<'_> {
     ) -> Option<ApplicationKind> {
         let server = table.required("server", errors, |v| self.one(v));
         let clients = table.required("clients", errors, |v| self.classes(v));
+        if let (Some(server), Some(clients)) = (server, &clients) {
+            if clients.contains(&server) && !self.incomplete {
+                let message = "the server is none of its clients".to_owned();
+                table.refuse(Some("clients"), message, errors);
+            }
+            self.meet("clients", &[server], clients, table, errors);
+        }
         let mut at_once = 1;
         table.optional("at_once", errors, &mut at_once, whole(1, 1000));
         let mut is_tcp = false;
@@ -223,6 +233,9 @@ impl Applications<'_> {
             let message = "the other host is another one than the server".to_owned();
             table.refuse(Some("reader"), message, errors);
         }
+        if let (Some(server), Some(reader)) = (server, reader) {
+            self.meet("reader", &[server], &[reader], table, errors);
+        }
         let disk_rate = table.required("disk_rate", errors, parse_scalar::<Rate>);
         let mut seek = Duration::ZERO;
         table.optional("disk_seek", errors, &mut seek, time(0.0, 1.0));
@@ -250,6 +263,28 @@ impl Applications<'_> {
             chunk_bytes: chunk,
             socket_bytes: socket,
         })
+    }
+
+    /// Nobody passes on what is for others: who sends to somebody is plugged in where he is.
+    fn meet(
+        &self,
+        key: &str,
+        from: &[ClassIndex],
+        to: &[ClassIndex],
+        table: &Table<'_>,
+        errors: &mut Errors<'_>,
+    ) {
+        let links = |class: ClassIndex| self.stations[class].links.iter().map(|link| link.on);
+        let apart = |from, to| links(from).all(|on| links(to).all(|other| other != on));
+        let mut pairs = from
+            .iter()
+            .flat_map(|&from| to.iter().map(move |&to| (from, to)));
+        let found = pairs.find(|&(from, to)| !self.incomplete && apart(from, to));
+        if let Some((from, to)) = found {
+            let [from, to] = [from, to].map(|class| &self.stations[class].name);
+            let message = format!("{from} and {to} have no segment in common");
+            table.refuse(Some(key), message, errors);
+        }
     }
 
     /// A name, or a list of them.

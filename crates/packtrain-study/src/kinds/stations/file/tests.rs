@@ -378,3 +378,29 @@ fn facts_are_of_those_that_have_them() {
         assert_eq!(knows(fact, of).unwrap_err(), error);
     }
 }
+
+#[test]
+fn nobody_asks_himself_and_who_sends_to_somebody_is_plugged_in_where_he_is() {
+    let errors = changed(
+        "clients = [\"clients\", \"aggregators\"]",
+        "clients = [\"clients\", \"server\"]",
+    );
+    let error = "application.clients: the server is none of its clients";
+    assert!(errors.contains(error), "{errors}");
+    for (from, to, error) in [
+        (
+            "to = [\"server\", \"aggregators\"]",
+            "to = [\"server\", \"server2\"]",
+            "application.to: clients and server2",
+        ),
+        (
+            "name = \"server2\"\nlinks = [\"switch\"]",
+            "name = \"server2\"\nlinks = [\"far\"]\n[[segment]]\nname = \"far\"\nkind = \"switch\"",
+            "application.reader: server and server2",
+        ),
+    ] {
+        let errors = changed(from, to);
+        let error = format!("{error} have no segment in common");
+        assert!(errors.contains(&error), "{errors}");
+    }
+}
