@@ -5,8 +5,11 @@ use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
 use packtrain_study::builtin;
+use packtrain_study::expression::Expression;
 use packtrain_study::judge::{Check, Verdict, judge};
+use packtrain_study::scenario::Scope;
 use packtrain_study::sweep::{Plan, Results, sweep};
+use packtrain_study::vary::points;
 
 /// Of all runs of a quick form together: a second or two of a processor, measured in what does not depend on it.
 const EVENTS_MAX: u64 = 40_000_000;
@@ -47,6 +50,55 @@ fn every_scenario_shows_in_its_quick_form_what_it_says_and_is_quick() {
         })
         .collect();
     assert!(failures.is_empty(), "{failures}");
+}
+
+/// "Not this discipline, or …" says nothing where that discipline is not among what is swept.
+#[test]
+fn no_expectation_holds_by_its_exceptions_alone() {
+    let mut idle = String::new();
+    for name in builtin::names() {
+        let scenario = builtin::read(name).expect("it comes along");
+        let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+        for quick in [false, true] {
+            let settings = scenario.settings(quick, &[]).expect("nothing is set");
+            let varied = scenario.varied(quick, &[]).expect("as it says");
+            let points = points(&settings, &varied).expect("they are few");
+            let scopes: Vec<Scope<'_>> = points
+                .iter()
+                .map(|point| {
+                    Scope::of(point, &scenario.prepare(point).expect("it can be run").lets)
+                })
+                .collect();
+            for expect in &scenario.expects {
+                let that = expect.that(quick).text();
+                let parts: Vec<Expression> = alternatives(that);
+                // What needs no run is no finding.
+                let is_excepted = |scope: &Scope<'_>| {
+                    let mut known = parts.iter().filter_map(|part| part.number(scope).ok());
+                    known.any(|truth| truth != 0.0)
+                };
+                if scopes.iter().all(is_excepted) {
+                    let _ = writeln!(idle, "{name}, quick {quick}: {that}");
+                }
+            }
+        }
+    }
+    assert!(idle.is_empty(), "{idle}");
+}
+
+/// What stands between the words `or` that are in no parentheses.
+fn alternatives(text: &str) -> Vec<Expression> {
+    let mut parts = vec![String::new()];
+    for piece in text.split_inclusive(" or ") {
+        let part = parts.last_mut().expect("there is one");
+        part.push_str(piece);
+        if part.matches('(').count() == part.matches(')').count() && piece.ends_with(" or ") {
+            part.truncate(part.len() - " or ".len());
+            parts.push(String::new());
+        }
+    }
+    let parts = parts.iter().map(|part| Expression::parse(part));
+    parts.map(|part| part.expect("it is one")).collect()
 }
 
 /// One bit in one draw is another run. Where this fails after a change that was to change nothing, it did; where results
