@@ -8,7 +8,7 @@ use std::str::FromStr;
 use packtrain_proto::time::Duration;
 
 use super::spelling::{self, Problem, SpellingError};
-use crate::random::{Random, exp};
+use crate::random::{Random, exp, ln};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
@@ -31,7 +31,11 @@ impl Process {
     pub fn next_gap(&self, random: &mut Random) -> Duration {
         match *self {
             Process::Periodic { gap } => gap,
-            Process::Poisson { mean_gap } => random.exponential(mean_gap),
+            // To the nearest nanosecond: of gaps of a few of them half of one is much.
+            Process::Poisson { mean_gap } => {
+                let nanos = -ln(1.0 - random.unit()) * mean_gap.as_nanos() as f64;
+                Duration::from_nanos(nanos.round() as u64)
+            }
             // What is left of an exponential time is as long as all of it: nothing need be kept.
             Process::OnOff {
                 on_mean,
@@ -147,6 +151,7 @@ mod tests {
         for text in [
             "periodic:3ms",
             "poisson:2000/s",
+            "poisson:100000000/s",
             "onoff:20ms,5ms,1ms",
             "onoff:1ms,9ms,2ms",
         ] {
