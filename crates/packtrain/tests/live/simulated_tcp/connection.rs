@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use packtrain::lab::namespaces::Namespace;
+use packtrain::linux::scheduling::run_in_real_time;
 use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto};
 
@@ -20,7 +21,7 @@ pub fn unavailable(congestion_control: &str) -> Option<io::Error> {
     socket(congestion_control).err()
 }
 
-/// From one host to this address of the other; content that has come to the receiving socket, for each second.
+/// From one host to this address of the other, by a thread that is there for that; content that has come to the receiving socket, for each second.
 pub fn carry(
     from: &Namespace,
     to: &Namespace,
@@ -36,8 +37,11 @@ pub fn carry(
     let sender = sender.unwrap().unwrap();
     // What has not been sent at the end is not.
     set_socket_linger(&sender, Some(Duration::ZERO)).unwrap();
+    // As the wires do: one that is kept from running where it holds its socket keeps that from hearing what comes.
+    let _ = run_in_real_time();
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let _ = run_in_real_time();
             let chunk = vec![0; CHUNK_BYTES];
             while (&sender).write_all(&chunk).is_ok() {}
         });
