@@ -33,10 +33,10 @@ const DEEP_PACKETS: u32 = 10_000;
 /// A full segment with the time stamps that only the kernel sends, on the wire, and one without.
 const TIME_STAMPS: f64 = 1526.0 / 1538.0;
 
-/// The smallest queue holds frames of 10 ms. What hosts have sent comes at once after the wires were away, and has no room there
-/// once it is half of that.
-const AWAY_MAX_MS: f64 = 5.0;
-/// Of all processors: where no time is left, part of what a kernel does for its connections waits for its turn among programs.
+/// As long as the smallest queue holds: what hosts have sent comes at once after that, and has no room there.
+const AWAY_MAX_MS: f64 = 10.0;
+/// Of all processors: where no time is left, part of what a kernel does for its connections waits for its turn among programs. No
+/// excuse for a figure that is wrong each time: it may be so for as long as tests run.
 const USED_MAX: f64 = 0.9;
 const TRIES: usize = 3;
 
@@ -203,14 +203,13 @@ struct Measured {
     wires: LatenessSummary,
     /// Of the processors' time.
     used: f64,
-    /// It says nothing: the machine was too busy in each of the tries.
+    /// It says nothing: the wires were away to the last.
     not_judged: bool,
 }
 
 impl Measured {
-    /// So that a kernel was not what it is.
-    fn machine_was_busy(&self) -> bool {
-        self.wires.away_max_ms > AWAY_MAX_MS || self.used > USED_MAX
+    fn wires_were_away(&self) -> bool {
+        self.wires.away_max_ms > AWAY_MAX_MS
     }
 }
 
@@ -237,28 +236,27 @@ fn measure(lab: &Standing, rows: &[Row]) -> Measured {
     }
 }
 
-/// Again when it is wrong and the machine was busy meanwhile.
+/// Again when it is wrong and the machine was busy meanwhile. The last one counts, if its wires were there.
 fn measure_in_time(
     measure: impl Fn() -> Measured,
     is_right: impl Fn(&Measured) -> bool,
 ) -> Measured {
-    let mut tries = 1;
+    let mut left = TRIES;
     loop {
+        left -= 1;
         let measured = measure();
-        if is_right(&measured) || !measured.machine_was_busy() {
+        let was_busy = left > 0 && measured.used > USED_MAX;
+        if is_right(&measured) || !(was_busy || measured.wires_were_away()) {
             return measured;
         }
         say(&format!("DISCARDED: {measured:?}"));
-        if tries == TRIES {
-            say(&format!(
-                "NOT JUDGED: the machine was too busy in each of {TRIES} runs"
-            ));
+        if left == 0 {
+            say("NOT JUDGED: the wires were away to the last");
             return Measured {
                 not_judged: true,
                 ..measured
             };
         }
-        tries += 1;
     }
 }
 
