@@ -4,13 +4,12 @@
 //! 1 Gbit/s. Its segments of 1448 bytes have time stamps, which ours have not: 1538 bytes on the wire and not 1526.
 
 use packtrain_proto::time::Duration;
-use packtrain_sim::fabric::{Ends, Fabric, FabricConfig, FlowConfig, RouteConfig, UNLIMITED_BYTES};
+use packtrain_sim::fabric::{Ends, Fabric, FabricConfig};
 use packtrain_sim::net::loss::LossConfig;
 use packtrain_sim::net::queue::{Discipline, QueueConfig, QueueLimit};
 use packtrain_sim::net::wire::WireConfig;
-use packtrain_sim::tcp::sender::SenderConfig;
 
-use crate::support::{ms, unrecorded};
+use crate::support::ms;
 
 const BPS: u64 = 50_000_000;
 const TIME_STAMPS: f64 = 1526.0 / 1538.0;
@@ -25,37 +24,8 @@ fn goodput_mbps(cubic: bool, rtt: Duration, every: Option<u64>, packets: usize) 
     };
     let mut there = wire(BPS);
     there.loss = every.map(|every| LossConfig::Periodic { every });
-    let linux = SenderConfig {
-        mss: 1448,
-        cubic,
-        hystart: cubic,
-        ..SenderConfig::linux()
-    };
-    let mut ends = Ends {
-        sender: unrecorded(linux),
-        ..Ends::default()
-    };
-    ends.receiver.delayed_ack = Some(ms(40));
-    ends.receiver.window_bytes = 16 << 20;
-    let config = FabricConfig {
-        lines: vec![
-            WireConfig::perfect(1_000_000_000, Duration::ZERO),
-            there,
-            wire(BPS),
-        ],
-        flows: vec![FlowConfig {
-            ends,
-            route: RouteConfig {
-                forward: vec![0, 1],
-                back: vec![2],
-            },
-            group: 0,
-            starts: Duration::ZERO,
-            writes: vec![(Duration::ZERO, UNLIMITED_BYTES)],
-            feeds: None,
-        }],
-        ..FabricConfig::default()
-    };
+    let port = WireConfig::perfect(1_000_000_000, Duration::ZERO);
+    let config = FabricConfig::bulk(vec![port, there], vec![wire(BPS)], Ends::linux(cubic));
     let mut fabric = Fabric::new(&config, ());
     fabric.run_for(Duration::from_secs(2));
     let before = fabric.count(0);
