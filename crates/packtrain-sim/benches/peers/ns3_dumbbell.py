@@ -43,6 +43,35 @@ from pathlib import Path
 
 TCP_TYPES = {"newreno": "TcpNewReno", "linuxreno": "TcpLinuxReno", "cubic": "TcpCubic"}
 RECOVERY_TYPES = {"classic": "TcpClassicRecovery", "prr": "TcpPrrRecovery"}
+# `--counts-once`: an acknowledgement counts by what it delivers, and no more.
+COUNTING_ONCE = """
+namespace ns3 {
+class TcpCubicOnce : public TcpCubic {
+  public:
+    static TypeId GetTypeId() {
+        static TypeId tid = TypeId("ns3::TcpCubicOnce").SetParent<TcpCubic>().AddConstructor<TcpCubicOnce>();
+        return tid;
+    }
+    TypeId GetInstanceTypeId() const override { return GetTypeId(); }
+    void IncreaseWindow(Ptr<TcpSocketState> tcb, uint32_t segmentsAcked) override {
+        TcpCubic::IncreaseWindow(tcb, std::min(segmentsAcked, tcb->m_lastAckedSackedBytes / tcb->m_segmentSize));
+    }
+    Ptr<TcpCongestionOps> Fork() override { return CopyObject<TcpCubicOnce>(this); }
+};
+class TcpPrrOnce : public TcpPrrRecovery {
+  public:
+    static TypeId GetTypeId() {
+        static TypeId tid = TypeId("ns3::TcpPrrOnce").SetParent<TcpPrrRecovery>().AddConstructor<TcpPrrOnce>();
+        return tid;
+    }
+    TypeId GetInstanceTypeId() const override { return GetTypeId(); }
+    void DoRecovery(Ptr<TcpSocketState> tcb, uint32_t deliveredBytes, bool) override {
+        TcpPrrRecovery::DoRecovery(tcb, deliveredBytes, false);
+    }
+    Ptr<TcpRecoveryOps> Fork() override { return CopyObject<TcpPrrOnce>(this); }
+};
+}
+"""
 SCHEDULERS = {"map": "MapScheduler", "heap": "HeapScheduler", "calendar": "CalendarScheduler",
               "priority-queue": "PriorityQueueScheduler"}
 ACCESS_DELAY_MS = 1
@@ -66,6 +95,7 @@ def arguments():
     parser.add_argument("--source-queue-bytes", type=rate, help=f"(default: 1.2 x access rate x {QUEUE_MS} ms)")
     parser.add_argument("--tcp", choices=TCP_TYPES, default="newreno")
     parser.add_argument("--recovery", choices=RECOVERY_TYPES, default="prr")
+    parser.add_argument("--counts-once", action="store_true", help="for cubic: see above")
     parser.add_argument("--min-rto-ms", type=float, default=200)
     parser.add_argument("--segment-bytes", type=count, default=1448, help="payload of a full segment")
     parser.add_argument("--initial-window", type=count, default=10, help="in segments")
@@ -86,6 +116,8 @@ def arguments():
         parser.error("--flows: 1 to 16384")
     if options.rtt_ms <= 4 * ACCESS_DELAY_MS:
         parser.error(f"--rtt-ms: more than {4 * ACCESS_DELAY_MS}")
+    if options.counts_once and options.tcp != "cubic":
+        parser.error("--counts-once: for --tcp cubic")
     if options.loss is not None and options.loss_every is not None:
         parser.error("--loss or --loss-every")
     if not 0 <= options.ignore_s < options.seconds:
@@ -105,9 +137,17 @@ def configure(ns, options):
     """Sets the defaults that sockets and the simulator are made with."""
     boolean, number, moment = ns.BooleanValue, ns.UintegerValue, lambda text: ns.TimeValue(ns.Time(text))
     kind = lambda name: ns.TypeIdValue(ns.TypeId.LookupByName(f"ns3::{name}"))
+    tcp, recovery = kind(TCP_TYPES[options.tcp]), kind(RECOVERY_TYPES[options.recovery])
+    if options.counts_once:
+        import cppyy
+        if not cppyy.cppdef(COUNTING_ONCE):
+            sys.exit("ns3_dumbbell.py: --counts-once does not compile")
+        tcp = ns.TypeIdValue(cppyy.gbl.ns3.TcpCubicOnce.GetTypeId())
+        if options.recovery == "prr":
+            recovery = ns.TypeIdValue(cppyy.gbl.ns3.TcpPrrOnce.GetTypeId())
     for name, value in (
-        ("TcpL4Protocol::SocketType", kind(TCP_TYPES[options.tcp])),
-        ("TcpL4Protocol::RecoveryType", kind(RECOVERY_TYPES[options.recovery])),
+        ("TcpL4Protocol::SocketType", tcp),
+        ("TcpL4Protocol::RecoveryType", recovery),
         ("TcpSocket::SegmentSize", number(options.segment_bytes)),
         ("TcpSocket::InitialCwnd", number(options.initial_window)),
         ("TcpSocket::DelAckCount", number(options.acks_every)),
