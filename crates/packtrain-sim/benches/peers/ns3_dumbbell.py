@@ -24,6 +24,9 @@ What a comparison has to know:
 - `newreno` grows by segment^2/window each acknowledgement, whether or not the window is used, and halves what is in flight;
   `linuxreno` counts segments acknowledged, grows only a window that is used, and halves the window. `cubic` too grows
   only a window that is used; HyStart is on, as ns-3 and Linux have it, fast convergence also, beta 0.7, C 0.4.
+- What ns-3 3.44 counts twice: PRR takes each duplicate acknowledgement for a segment more than its SACK tells, so that 0.7 of a window
+  leave as 1.4 for each that is delivered and a full queue overflows once more (halved, it is 1; ns-3 had it mended after 3.47); and the end
+  of a recovery counts for CUBIC's growth by all that it covers, what was told by SACK before included. `--counts-once` has both by what is delivered.
 - Recovery is by SACK (RFC 6675), its window by PRR (RFC 6937, ns-3's own choice) or `--recovery classic`.
 - `events` is Simulator::GetEventCount: what was executed, set-up included. `packet_hops` counts a frame once for each device
   that began to send it, acknowledgements included.
@@ -43,7 +46,7 @@ from pathlib import Path
 
 TCP_TYPES = {"newreno": "TcpNewReno", "linuxreno": "TcpLinuxReno", "cubic": "TcpCubic"}
 RECOVERY_TYPES = {"classic": "TcpClassicRecovery", "prr": "TcpPrrRecovery"}
-# `--counts-once`: an acknowledgement counts by what it delivers, and no more.
+# What `--counts-once` puts in the place of ns-3's own.
 COUNTING_ONCE = """
 namespace ns3 {
 class TcpCubicOnce : public TcpCubic {
@@ -95,7 +98,7 @@ def arguments():
     parser.add_argument("--source-queue-bytes", type=rate, help=f"(default: 1.2 x access rate x {QUEUE_MS} ms)")
     parser.add_argument("--tcp", choices=TCP_TYPES, default="newreno")
     parser.add_argument("--recovery", choices=RECOVERY_TYPES, default="prr")
-    parser.add_argument("--counts-once", action="store_true", help="for cubic: see above")
+    parser.add_argument("--counts-once", action="store_true", help="for cubic: an acknowledgement counts by what it delivers")
     parser.add_argument("--min-rto-ms", type=float, default=200)
     parser.add_argument("--segment-bytes", type=count, default=1448, help="payload of a full segment")
     parser.add_argument("--initial-window", type=count, default=10, help="in segments")
