@@ -115,7 +115,7 @@ impl Sender {
             connection: Connection::Closed,
             board: Scoreboard::with(mss, config.detection),
             window,
-            cubic: config.cubic.then(Cubic::default),
+            cubic: config.cubic.then(|| Cubic::new(config.cubic_holds)),
             hystart: config.hystart.then(HyStart::default),
             usage: Usage::default(),
             rtt: RttEstimator::default(),

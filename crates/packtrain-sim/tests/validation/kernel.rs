@@ -42,17 +42,13 @@ fn judge(what: &str, ours: f64, kernel: f64, within: f64) {
 
 #[test]
 fn losses_leave_a_kernel_as_much_within_a_twentieth() {
-    for (every, reno, cubic) in [(400, 6.395, 6.27), (1000, 10.74, 10.83)] {
+    // At a window of ten segments CUBIC has 1.08 where each acknowledgement tells anew how it grows (`SenderConfig::cubic_holds`).
+    for (every, reno, cubic) in [(400, 6.395, 6.27), (1000, 10.74, 10.83), (100, 2.91, 2.74)] {
         for (is_cubic, name, kernel) in [(false, "reno", reno), (true, "cubic", cubic)] {
             let ours = goodput_mbps(is_cubic, ms(40), Some(every), 10_000);
             judge(&format!("{name}, each {every}th"), ours, kernel, 0.05);
         }
     }
-    let reno = goodput_mbps(false, ms(40), Some(100), 10_000);
-    judge("reno, each 100th", reno, 2.91, 0.05);
-    // A window of ten segments is cut once in ten round trips, by CUBIC's integers.
-    let cubic = goodput_mbps(true, ms(40), Some(100), 10_000);
-    judge("cubic, each 100th", cubic, 2.74, 0.1);
 }
 
 #[test]
