@@ -18,7 +18,7 @@
 //!
 //! Basic operations only, as in [`crate::random`]: a seed gives the same hits on every machine.
 
-use packtrain_proto::time::Instant;
+use packtrain_proto::time::{Duration, Instant};
 
 use crate::random::Random;
 
@@ -119,7 +119,9 @@ impl Red {
         let bits_nanos = u128::from(8 * IDLE_FRAME_BYTES) * 1_000_000_000;
         let frames = idle * u128::from(rate_bps) / bits_nanos;
         self.average *= power(1.0 - weight, frames.try_into().unwrap_or(u64::MAX));
-        self.idle_since = now;
+        // What is left of the time counts when somebody looks again: else who looks often enough sees nothing fall.
+        let counted_ns = (frames * bits_nanos).div_ceil(rate_bps.into());
+        self.idle_since += Duration::from_nanos(counted_ns as u64);
     }
 
     /// The paper's p_b, of the longest frame.
@@ -155,7 +157,6 @@ fn power(base: f64, mut exponent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packtrain_proto::time::Duration;
 
     const CONFIG: RedConfig = RedConfig {
         min_bytes: 10_000,
@@ -266,6 +267,24 @@ mod tests {
         assert_eq!(red.average, 500.0);
         red.look(0, now, None);
         assert_eq!(red.average, 0.0);
+    }
+
+    /// Else a line on which all is hit, as long as the average is above the maximum, would stay so for ever.
+    #[test]
+    fn the_average_of_an_idle_line_falls_however_often_something_comes() {
+        let config = RedConfig {
+            weight: 0.5,
+            gentle: false,
+            ..CONFIG
+        };
+        let mut red = at(80_000.0, config);
+        red.idle(Instant::ZERO);
+        // A frame of 500 bytes takes a millisecond, and something comes after three quarters of it.
+        let comes = |n: u32| Instant::ZERO + Duration::from_micros(750) * n;
+        let hit = (1..=4).map(|n| red.hits(0, (1500, 1500), comes(n), Some(4_000_000)));
+        // After 2.25 ms it has been halved twice.
+        assert_eq!(hit.collect::<Vec<_>>(), [true, true, false, false]);
+        assert_eq!(red.average, 10_000.0);
     }
 
     #[test]
