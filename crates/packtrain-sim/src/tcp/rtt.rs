@@ -4,6 +4,8 @@ use packtrain_proto::time::Duration;
 
 /// Before anything was measured (RFC 6298, 2.1).
 const RTO_INITIAL: Duration = Duration::from_secs(1);
+/// What data begin with where the handshake has measured nothing, since its SYN went again (5.7).
+const RTO_FALLBACK: Duration = Duration::from_secs(3);
 /// Linux' `TCP_RTO_MAX`.
 const RTO_MAX: Duration = Duration::from_secs(120);
 /// Linux' `TCP_RTO_MIN`. The RFC has a second there, and for the whole timeout; Linux means the part that the
@@ -16,6 +18,7 @@ pub struct RttEstimator {
     smoothed_ns: Option<u64>,
     variance_ns: u64,
     min_ns: Option<u64>,
+    opened_unmeasured: bool,
     /// How often the timer has expired since something new was acknowledged.
     expired: u32,
 }
@@ -56,10 +59,19 @@ impl RttEstimator {
     /// The same, as if the timer had not expired lately.
     pub fn timeout_unprolonged(&self) -> Duration {
         let Some(smoothed) = self.smoothed_ns else {
-            return RTO_INITIAL;
+            return match self.opened_unmeasured {
+                true => RTO_FALLBACK,
+                false => RTO_INITIAL,
+            };
         };
         let part = (self.variance_ns * 4).max(VARIANCE_PART_MIN_NS);
         Duration::from_nanos(smoothed + part)
+    }
+
+    /// The connection is open, and nobody knows how long that took.
+    pub fn opens_unmeasured(&mut self) {
+        self.opened_unmeasured = true;
+        self.progress();
     }
 
     /// It has, and nothing new was acknowledged since.
@@ -94,6 +106,17 @@ mod tests {
         assert_eq!(rtt.timeout(), ms(400) + ms(800));
         (0..50).for_each(|_| rtt.sample(ms(400), ms(400)));
         assert_eq!(rtt.timeout(), ms(600));
+    }
+
+    #[test]
+    fn who_had_to_ask_twice_to_be_heard_waits_three_seconds_until_something_is_measured() {
+        let mut rtt = RttEstimator::default();
+        rtt.expire();
+        assert_eq!(rtt.timeout(), ms(2000));
+        rtt.opens_unmeasured();
+        assert_eq!(rtt.timeout(), ms(3000));
+        rtt.sample(ms(100), ms(100));
+        assert_eq!(rtt.timeout(), ms(300));
     }
 
     #[test]

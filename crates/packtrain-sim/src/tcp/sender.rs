@@ -211,11 +211,11 @@ impl Sender {
         self.room_to = answer.window_bytes;
         self.marked.open(self.config.ecn, answer.ece);
         self.expires = None;
-        self.rtt.progress();
         if sent == 1 {
             let rtt = now.since(self.last_sent);
             self.rtt.sample(rtt, rtt);
         } else {
+            self.rtt.opens_unmeasured();
             // RFC 5681, 3.1: what opens the connection was lost, or its answer.
             self.window.collapse();
         }

@@ -34,6 +34,18 @@ fn the_handshake_opens_the_window_and_what_opens_goes_again_each_time_twice_as_l
     assert_eq!(script.waits_until(10_000), again);
 }
 
+/// RFC 6298, 5.7: no sample may be taken of a SYN that went again, and a second is soon.
+#[test]
+fn data_behind_a_syn_that_went_again_wait_three_seconds_for_their_first_acknowledgement() {
+    let mut script = Script::new(plain(Detection::Sack));
+    script.sender.connect();
+    script.writes(0, 10);
+    assert_eq!(script.waits_until(1000), [(1_000_000, vec![0])]);
+    assert_eq!(script.opened(2500), [0]);
+    let again = [5_500_000, 11_500_000].map(|us| (us, vec![0]));
+    assert_eq!(script.waits_until(12_000), again);
+}
+
 #[test]
 fn by_sacks_the_third_says_what_is_lost_and_new_data_wait_for_half_the_window() {
     let (mut script, _) = Script::opens(plain(Detection::Sack), 100);
