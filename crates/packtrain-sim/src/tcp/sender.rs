@@ -80,6 +80,8 @@ pub struct Sender {
     written: u64,
     /// What the other end has room for ends here.
     room_to: u64,
+    /// The window that the last acknowledgement told of.
+    told_bytes: Option<u64>,
     expires: Option<Instant>,
     /// When a probe goes, if nothing comes.
     probes_at: Option<Instant>,
@@ -128,6 +130,7 @@ impl Sender {
             delivered: 0,
             written: 0,
             room_to: 0,
+            told_bytes: None,
             expires: None,
             probes_at: None,
             probes: false,

@@ -6,7 +6,7 @@ use packtrain_sim::tcp::scoreboard::Detection;
 use packtrain_sim::tcp::segment::Ecn;
 use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
 
-use crate::script::Script;
+use crate::script::{MSS, Script};
 use crate::support::ms;
 
 fn plain(detection: Detection) -> SenderConfig {
@@ -127,6 +127,39 @@ fn the_timer_expires_after_a_round_trip_and_four_variances_and_then_each_time_tw
     }
 }
 
+/// The timer ran for the question then (RFC 9293, 3.8.6.1), and not for the data (RFC 6298, 5.1).
+#[test]
+fn what_leaves_when_a_shut_window_opens_has_a_whole_timeout_of_its_own() {
+    let mut script = Script::new(plain(Detection::Sack));
+    script.sender.connect();
+    script.writes(0, 20);
+    assert_eq!(script.opened_with(100, 10 * MSS), first(10));
+    assert_eq!(script.tells(200, 10, 0), [] as [u64; 0]);
+    // It is asked whether there is room, each time twice as late.
+    let asked = [500_000, 1_100_000].map(|us| (us, vec![10]));
+    assert_eq!(script.waits_until(2299), asked);
+    assert_eq!(script.tells(2299, 10, 100), (10..20).collect::<Vec<_>>());
+    assert_eq!(script.waits_until(2598), []);
+    assert_eq!(script.waits_until(2599), [(2_599_000, vec![10])]);
+    assert_eq!(script.sender.counters.timeouts, 1);
+}
+
+/// RFC 5681, 2: a duplicate tells of the window that the one before it told of.
+#[test]
+fn an_acknowledgement_that_tells_of_another_window_is_no_duplicate() {
+    for detection in [Detection::RENO, Detection::NEW_RENO] {
+        let (mut script, _) = Script::opens(plain(detection), 100);
+        assert_eq!(script.tells(200, 1, 50), [10, 11]);
+        for (ms, room) in (201..210).zip(51..) {
+            assert_eq!(script.tells(ms, 1, room), [] as [u64; 0]);
+        }
+        // Those that are.
+        let left = [210, 211, 212].map(|ms| script.tells(ms, 1, 59));
+        assert_eq!(left, [vec![12], vec![13], vec![1]]);
+        assert_eq!(script.sender.counters.fast_recoveries, 1);
+    }
+}
+
 /// RACK alone.
 fn rack() -> SenderConfig {
     plain(Detection::Rack)
@@ -235,7 +268,7 @@ fn a_probe_is_new_data_where_there_are_some_whatever_the_window_says() {
 
 #[test]
 fn a_loss_that_only_a_probe_repaired_cuts_the_window_and_a_probe_for_nothing_does_not() {
-    for is_lost in [false, true] {
+    for (is_lost, is_told_of_room) in [(false, false), (true, false), (true, true)] {
         let (mut script, _) = Script::opens(probing(), 10);
         script.acks(200, 9, NONE);
         // A single one may wait for a delayed acknowledgement; but the timer would come no later.
@@ -244,6 +277,9 @@ fn a_loss_that_only_a_probe_repaired_cuts_the_window_and_a_probe_for_nothing_doe
         script.acks(600, 10, NONE);
         if !is_lost {
             script.acks(601, 10, NONE);
+        }
+        if is_told_of_room {
+            script.tells(601, 10, 1000);
         }
         assert_eq!(script.writes(610, 1), [10]);
         script.acks(710, 11, NONE);
