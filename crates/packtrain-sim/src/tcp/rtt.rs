@@ -19,8 +19,10 @@ pub struct RttEstimator {
     variance_ns: u64,
     min_ns: Option<u64>,
     opened_unmeasured: bool,
-    /// How often the timer has expired since something new was acknowledged.
+    /// How often the timer has expired since something was measured.
     expired: u32,
+    /// It has since something new was acknowledged.
+    has_expired: bool,
 }
 
 impl RttEstimator {
@@ -35,6 +37,8 @@ impl RttEstimator {
     /// A round trip of what has been sent once (Karn's rule is the caller's). `shortest`: of the newest of
     /// what was acknowledged together, which waited least.
     pub fn sample(&mut self, rtt: Duration, shortest: Duration) {
+        // Only this ends the longer wait (5, Karn): what went again says nothing of the round trip that made the timer expire.
+        self.expired = 0;
         let [rtt, shortest] = [rtt, shortest].map(|time| time.as_nanos() as u64);
         self.min_ns = Some(self.min_ns.map_or(shortest, |min| min.min(shortest)));
         let Some(smoothed) = self.smoothed_ns else {
@@ -56,7 +60,7 @@ impl RttEstimator {
         prolonged.min(RTO_MAX)
     }
 
-    /// The same, as if the timer had not expired lately.
+    /// The same, as if the timer had not expired since something was measured.
     pub fn timeout_unprolonged(&self) -> Duration {
         let Some(smoothed) = self.smoothed_ns else {
             return match self.opened_unmeasured {
@@ -71,22 +75,28 @@ impl RttEstimator {
     /// The connection is open, and nobody knows how long that took.
     pub fn opens_unmeasured(&mut self) {
         self.opened_unmeasured = true;
-        self.progress();
+        self.begin_anew();
+    }
+
+    /// It did not expire for want of an acknowledgement of data.
+    pub fn begin_anew(&mut self) {
+        (self.expired, self.has_expired) = (0, false);
     }
 
     /// It has, and nothing new was acknowledged since.
     pub fn has_expired(&self) -> bool {
-        self.expired > 0
+        self.has_expired
     }
 
     /// Nothing came: the next wait is twice as long (5.5).
     pub fn expire(&mut self) {
         self.expired += 1;
+        self.has_expired = true;
     }
 
     /// Something new was acknowledged.
     pub fn progress(&mut self) {
-        self.expired = 0;
+        self.has_expired = false;
     }
 }
 
@@ -132,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_expiry_doubles_the_wait_up_to_two_minutes_and_progress_ends_that() {
+    fn each_expiry_doubles_the_wait_up_to_two_minutes_and_a_round_trip_ends_that() {
         let mut rtt = RttEstimator::default();
         rtt.sample(ms(100), ms(100));
         for wait in [300, 600, 1200, 2400] {
@@ -142,6 +152,8 @@ mod tests {
         (0..100).for_each(|_| rtt.expire());
         assert_eq!(rtt.timeout(), RTO_MAX);
         rtt.progress();
+        assert_eq!((rtt.timeout(), rtt.has_expired()), (RTO_MAX, false));
+        rtt.sample(ms(100), ms(100));
         assert_eq!(rtt.timeout(), ms(300));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use packtrain_proto::time::Duration;
 use packtrain_sim::tcp::scoreboard::Detection;
 use packtrain_sim::tcp::segment::Ecn;
 use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
@@ -125,6 +126,28 @@ fn the_timer_expires_after_a_round_trip_and_four_variances_and_then_each_time_tw
         assert_eq!(script.acks(2400, 1, NONE), [1, 2]);
         assert_eq!(script.acks(2500, 3, NONE), [3, 4, 5, 6]);
     }
+}
+
+/// Karn's rule (RFC 6298, 5; as Linux has it without time stamps).
+#[test]
+fn the_longer_wait_stays_until_something_is_acknowledged_that_was_sent_once() {
+    let (mut script, _) = Script::opens(plain(Detection::Sack), 100);
+    let again = [400_000, 1_000_000].map(|us| (us, vec![0]));
+    assert_eq!(script.waits_until(1100), again);
+    // What went again.
+    assert_eq!(script.acks(1200, 1, NONE), [1, 2]);
+    assert_eq!(script.waits_until(2399), []);
+    assert_eq!(script.waits_until(2400), [(2_400_000, vec![1])]);
+    // All of the first flight goes again, and is no measure.
+    for (at, to) in [(2500, 2), (2600, 4), (2700, 6), (2800, 8), (2900, 10)] {
+        script.acks(at, to, NONE);
+        assert_eq!(script.rto(), ms(2400));
+    }
+    // The first that was sent once left at 2800.
+    script.acks(3000, 12, NONE);
+    let (smoothed_us, variance_us) = (112_500, 62_500);
+    let wait = Duration::from_micros(smoothed_us + 4 * variance_us);
+    assert_eq!(script.rto(), wait);
 }
 
 /// The timer ran for the question then (RFC 9293, 3.8.6.1), and not for the data (RFC 6298, 5.1).

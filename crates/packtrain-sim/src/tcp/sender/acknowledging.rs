@@ -79,7 +79,7 @@ impl Sender {
         if was_shut && !self.is_shut() {
             // The timer ran for the question, and its waits tell nothing of those for data.
             (self.expires, self.asks) = (None, false);
-            self.rtt.progress();
+            self.rtt.begin_anew();
         }
     }
 
