@@ -311,6 +311,19 @@ fn a_loss_that_only_a_probe_repaired_cuts_the_window_and_a_probe_for_nothing_doe
     }
 }
 
+/// What this acknowledgement takes in was under way, too.
+#[test]
+fn a_loss_that_a_probe_repaired_leaves_half_of_what_was_under_way_however_much_comes_with_it() {
+    let (mut script, _) = Script::opens(probing(), 10);
+    script.acks(200, 9, NONE);
+    assert_eq!(script.waits_until(550), [(500_000, vec![9])]);
+    script.acks(600, 10, NONE);
+    assert_eq!(script.writes(610, 10), (10..20).collect::<Vec<_>>());
+    script.acks(710, 20, NONE);
+    assert_eq!(script.sender.counters.probes_repaired, 1);
+    assert_eq!(script.ssthresh(), 5);
+}
+
 fn prr(initial_window_segments: u32) -> SenderConfig {
     SenderConfig {
         recovery: Reduction::Prr,

@@ -43,7 +43,8 @@ impl Sender {
         self.end_slow_start(&news, now);
         self.grow(&news, now);
         self.detect(now);
-        self.answer_of_probe(read.to, &news, tells_of_room, now);
+        let is_duplicate = news.advanced == 0 && news.delivered == 0 && !tells_of_room;
+        self.answer_of_probe(read.to, is_duplicate, flight_before, now);
         self.recover(read.ece.then_some(flight_before), now);
         let loses_more = self.board.lost_ever() > lost_before;
         self.come_down(news.delivered, news.advanced > 0 && !loses_more);
@@ -174,11 +175,11 @@ impl Sender {
         }
     }
 
-    fn answer_of_probe(&mut self, to: u64, news: &News, tells_of_room: bool, now: Instant) {
-        let is_duplicate = news.advanced == 0 && news.delivered == 0 && !tells_of_room;
+    /// `flight`: what was under way before.
+    fn answer_of_probe(&mut self, to: u64, is_duplicate: bool, flight: u64, now: Instant) {
         if self.tlp.acknowledged(to, is_duplicate) && self.recovery.is_none() {
             self.counters.probes_repaired += 1;
-            self.cut(self.board.flight(), now);
+            self.cut(flight, now);
         }
     }
 
