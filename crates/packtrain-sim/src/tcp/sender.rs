@@ -200,9 +200,10 @@ impl Sender {
     pub fn handle(&mut self, read: &Acknowledgement, now: Instant) {
         if read.syn {
             self.open(read, now);
-        } else {
+        } else if self.connection == Connection::Open {
             self.acknowledge(read, now);
         }
+        // Else the answer to the SYN was lost, and this is dropped (RFC 9293, 3.10.7.3).
     }
 
     fn open(&mut self, answer: &Acknowledgement, now: Instant) {

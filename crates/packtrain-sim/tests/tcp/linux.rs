@@ -48,6 +48,16 @@ fn data_behind_a_syn_that_went_again_wait_three_seconds_for_their_first_acknowle
 }
 
 #[test]
+fn what_comes_before_the_answer_to_the_syn_is_dropped_and_the_syn_goes_again() {
+    let mut script = Script::new(plain(Detection::Sack));
+    script.sender.connect();
+    script.writes(0, 10);
+    assert_eq!(script.tells(100, 0, 50), [] as [u64; 0]);
+    assert_eq!(script.waits_until(1000), [(1_000_000, vec![0])]);
+    assert_eq!(script.sender.opened, None);
+}
+
+#[test]
 fn by_sacks_the_third_says_what_is_lost_and_new_data_wait_for_half_the_window() {
     let (mut script, _) = Script::opens(plain(Detection::Sack), 100);
     // 0 is lost. Limited transmit, then fast retransmit.
