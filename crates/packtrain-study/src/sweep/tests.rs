@@ -249,3 +249,18 @@ fn a_single_run_has_its_series() {
         all(&swept)
     );
 }
+
+#[test]
+fn more_runs_than_memory_has_room_for_are_refused() {
+    let scenario = crate::scenario::tests::whole();
+    let plan = Plan {
+        seeds: (1..=10_000).collect(),
+        varied: vec![Vary::parse("rtt=1ms..101ms/1ms", &scenario.parameters).unwrap()],
+        ..Plan::of_sweep(&scenario, false, &[], &[], None).unwrap()
+    };
+    let error = sweep(&scenario, plan, 1, None, &()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "101 points with 10000 seeds each, and 1000000 runs are the most"
+    );
+}
