@@ -211,9 +211,7 @@ impl Scenario {
 
     /// As it is at these settings, ready to be run.
     pub fn prepare(&self, settings: &Settings) -> Result<Prepared, FileErrors> {
-        let lets = self
-            .lets(settings)
-            .map_err(|error| FileErrors(vec![error]))?;
+        let lets = self.lets(settings)?;
         let scope = Scope::of(settings, &lets);
         let model = filled::read(self, &scope).map_err(|errors| once(errors.0))?;
         let errors = self.check(settings, &lets, model.as_ref());
@@ -227,15 +225,27 @@ impl Scenario {
         })
     }
 
-    fn lets(&self, settings: &Settings) -> Result<Vec<(String, Value)>, FileError> {
+    fn lets(&self, settings: &Settings) -> Result<Vec<(String, Value)>, FileErrors> {
         let mut lets: Vec<(String, Value)> = Vec::new();
-        for of in &self.lets {
-            let value = of.is.evaluate(&Scope::of(settings, &lets));
-            let value =
-                value.map_err(|error| self.error(of.line, format!("let.{}", of.name), &error))?;
+        let mut errors = Vec::new();
+        for (i, of) in self.lets.iter().enumerate() {
+            let mut scope = Scope::of(settings, &lets);
+            for later in &self.lets[i..] {
+                let name = &later.name;
+                let message = format!("{name} is not known yet: what uses it stands below it");
+                scope.without.push((name.clone(), message));
+            }
+            let value = of.is.evaluate(&scope).unwrap_or_else(|error| {
+                errors.push(self.error(of.line, format!("let.{}", of.name), &error));
+                // So that whoever uses it is not wrong as well.
+                Value::Number(1.0)
+            });
             lets.push((of.name.clone(), value));
         }
-        Ok(lets)
+        match errors.is_empty() {
+            true => Ok(lets),
+            false => Err(FileErrors(errors)),
+        }
     }
 
     /// Whether everything that is asked of a run will be there, before hours are spent on it.

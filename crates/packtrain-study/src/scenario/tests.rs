@@ -362,3 +362,15 @@ fn bounds_of_words_and_bounds_that_leave_nothing_are_refused() {
          s.toml:13: parameters.n.default: n=1.5: n is a whole number, as in 13"
     );
 }
+
+#[test]
+fn names_that_need_each_other_are_each_told() {
+    let text = "title = \"x\"\nkind = \"fake\"\n[let]\na = \"b + 1\"\nb = \"a + b\"\nc = \"a + d\"\n\
+                [[thing]]\nname = \"t\"\nlevel = 1\n";
+    assert_eq!(
+        errors(text),
+        "s.toml:4: let.a: b is not known yet: what uses it stands below it (at character 1 of \"b + 1\")\n\
+         s.toml:5: let.b: b is not known yet: what uses it stands below it (at character 5 of \"a + b\")\n\
+         s.toml:6: let.c: nothing is called d (near it: a, b) (at character 5 of \"a + d\")"
+    );
+}
