@@ -166,7 +166,7 @@ fn a_store_of_another_sweep_is_refused_and_says_why() {
     );
     assert_eq!(
         open(NOISY, &["how=drop-tail"], "0.1.0"),
-        another("how was nothing and not drop-tail")
+        another("how was varied, and is drop-tail now")
     );
     fs::write(&file.0, "a letter to somebody").unwrap();
     let error = file.open().unwrap_err().to_string();
