@@ -331,9 +331,8 @@ fn check(at: String, that: &Expression, scope: &Scope<'_>) -> (Check, Option<Exp
     // Of what is not known nothing is true, not even that it is not larger.
     if let Some((name, _)) = check.terms.iter().find(|(_, value)| value.is_nan()) {
         check.met = false;
-        match &truth {
-            Ok(_) => check.trouble = Some(format!("{name} is no number")),
-            Err(_) => {}
+        if truth.is_ok() {
+            check.trouble = Some(format!("{name} is no number"));
         }
     }
     (check, truth.err())
