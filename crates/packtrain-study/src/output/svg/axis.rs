@@ -1,5 +1,7 @@
 //! From where to where an axis goes, and what stands at it.
 
+use crate::quantity::Dimension;
+
 /// More would stand too close.
 const TICKS_MAX: usize = 8;
 
@@ -11,7 +13,45 @@ pub struct Axis {
     pub ticks: Vec<f64>,
 }
 
+/// What stands at the ticks of x.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Labels {
+    #[default]
+    Numbers,
+    /// With a unit at each: 1000000 of bit/s is 1mbit.
+    Of(Dimension),
+    /// The values are their places, from 0 on.
+    Words(Vec<String>),
+}
+
+impl Labels {
+    pub fn label(&self, tick: f64) -> String {
+        match self {
+            Labels::Of(dimension) if *dimension != Dimension::Number => dimension.print(tick),
+            Labels::Words(words) => words.get(tick as usize).cloned().unwrap_or_default(),
+            _ => Axis::label(tick),
+        }
+    }
+
+    pub fn axis(&self, values: impl Iterator<Item = f64>, log: bool) -> Axis {
+        match self {
+            Labels::Words(words) => Axis::of_words(words.len()),
+            _ => Axis::of(values, log, false),
+        }
+    }
+}
+
 impl Axis {
+    /// Each has as much room as the others.
+    fn of_words(count: usize) -> Axis {
+        Axis {
+            least: -0.5,
+            most: count as f64 - 0.5,
+            log: false,
+            ticks: (0..count).map(|i| i as f64).collect(),
+        }
+    }
+
     /// Of all these values; those that are none, or have no logarithm, are left out. `zero`: from nothing on, where that is
     /// not far.
     pub fn of(values: impl Iterator<Item = f64>, log: bool, zero: bool) -> Axis {
