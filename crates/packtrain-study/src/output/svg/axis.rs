@@ -91,13 +91,16 @@ impl Axis {
     }
 
     fn logarithmic(least: f64, most: f64) -> Axis {
-        let decades = (most / least).log10();
+        let decades = libm::log10(most / least);
         let factors: &[f64] = match decades {
             d if d < 1.2 => &[1.0, 2.0, 3.0, 5.0, 7.0],
             d if d < 3.0 => &[1.0, 2.0, 5.0],
             _ => &[1.0],
         };
-        let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+        let (first, last) = (
+            libm::log10(least).floor() as i32,
+            libm::log10(most).ceil() as i32,
+        );
         let each = ((last - first) as usize / TICKS_MAX + 1) as i32;
         let all: Vec<f64> = (first..=last)
             .filter(|power| (power - first) % each == 0)
@@ -126,7 +129,7 @@ impl Axis {
         if !value.is_finite() || self.log && value <= 0.0 {
             return None;
         }
-        let scale = |value: f64| if self.log { value.ln() } else { value };
+        let scale = |value: f64| if self.log { libm::log(value) } else { value };
         let (least, most) = (scale(self.least), scale(self.most));
         let place = (scale(value) - least) / (most - least);
         place.is_finite().then_some(place)
@@ -147,7 +150,7 @@ impl Axis {
 
 /// 1, 2 or 5 times a power of ten, and no less.
 fn nice_step(step: f64) -> f64 {
-    let power = 10f64.powf(step.log10().floor());
+    let power = libm::pow(10.0, libm::log10(step).floor());
     let factors = [1.0, 2.0, 5.0, 10.0];
     let factor = factors
         .into_iter()
