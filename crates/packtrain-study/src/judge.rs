@@ -1,8 +1,10 @@
 //! Whether what was expected came: at each point by itself, and over a parameter that was varied.
 
+use std::cell::Cell;
+
 use packtrain_sim::statistics::Line;
 
-use crate::expression::{Argument, Expression, Value};
+use crate::expression::{Argument, Expression, ExpressionError, Value};
 use crate::scenario::{Expect, Scenario, Scope};
 use crate::sweep::{Point, Results, words_at};
 use crate::vary::Vary;
@@ -66,7 +68,7 @@ fn verdict(scenario: &Scenario, results: &Results, expect: &Expect) -> Verdict {
             let points = results.points.iter();
             let checks = points.map(|point| {
                 let at = words_at(scenario, varied, &point.settings);
-                check(at, that, &at_point(scenario, point))
+                check(at, that, &at_point(scenario, point)).0
             });
             verdict.checks = checks.collect();
         }
@@ -78,15 +80,42 @@ fn verdict(scenario: &Scenario, results: &Results, expect: &Expect) -> Verdict {
                     .cloned()
                     .collect();
                 for group in groups(results, &others) {
-                    verdict
-                        .checks
-                        .push(over_group(scenario, that, over, &others, &group));
+                    match over_group(scenario, that, over, &others, &group) {
+                        Ok((check, _)) => verdict.checks.push(check),
+                        Err(absent) => verdict.why_not = Some(absent),
+                    }
                 }
             }
             _ => verdict.why_not = Some(format!("only a sweep over {over} shows it")),
         },
     }
     verdict
+}
+
+/// What keeps an expectation from being judged whatever the runs come to, where points are as they will be and each value
+/// is 1: before hours are spent on it. What it says, and what is wrong.
+pub fn contradiction(scenario: &Scenario, results: &Results) -> Option<(String, String)> {
+    let varied = &results.plan.varied;
+    scenario.expects.iter().find_map(|expect| {
+        let that = expect.that(results.plan.quick);
+        let error = match &expect.over {
+            None => results.points.iter().find_map(|point| {
+                let at = words_at(scenario, varied, &point.settings);
+                check(at, that, &at_point(scenario, point)).1
+            }),
+            Some(over) => {
+                let others = varied.iter().filter(|vary| vary.name != *over);
+                let others: Vec<Vary> = others.cloned().collect();
+                let swept = varied.iter().any(|vary| vary.name == *over);
+                let mut groups = groups(results, &others).into_iter();
+                groups.find_map(|group| {
+                    let judged = over_group(scenario, that, over, &others, &group);
+                    judged.ok().and_then(|(_, error)| error).filter(|_| swept)
+                })
+            }
+        };
+        error.map(|error| (expect.says.clone(), error.to_string()))
+    })
 }
 
 /// Parameters, what is computed of them, and the means of the values.
@@ -116,13 +145,14 @@ fn groups<'a>(results: &'a Results, others: &[Vary]) -> Vec<Vec<&'a Point>> {
     groups
 }
 
+/// An error: a point is asked for that the sweep has not, so nothing is known.
 fn over_group(
     scenario: &Scenario,
     that: &Expression,
     over: &str,
     others: &[Vary],
     group: &[&Point],
-) -> Check {
+) -> Result<(Check, Option<ExpressionError>), String> {
     let x_of = |point: &Point| {
         point
             .settings
@@ -147,8 +177,10 @@ fn over_group(
         .iter()
         .for_each(|value| scope.exclude(&value.name));
     let constants: Vec<(String, Value)> = scope.names.clone();
+    let parameter = scenario.parameters.get(over).ok();
+    let absent: Cell<bool> = Cell::new(false);
     let call = |function: &str, arguments: &[Argument<'_>]| {
-        let (Some(Argument::Name(name)), rest) = (arguments.first(), &arguments[1..]) else {
+        let Some((Argument::Name(name), rest)) = arguments.split_first() else {
             return None;
         };
         let index = scenario
@@ -171,10 +203,12 @@ fn over_group(
                     .get(over)
                     .is_some_and(|value| is_at(value, &x))
             });
+            absent.set(index.is_none());
+            let x = parameter.map_or_else(|| x.to_string(), |parameter| parameter.print(&x));
             return Some(
                 index
                     .map(|index| ys[index])
-                    .ok_or_else(|| format!("no point is at {x}")),
+                    .ok_or_else(|| format!("no point is at {over} = {x}")),
             );
         }
         over_all(function, &xs, &ys)
@@ -187,7 +221,12 @@ fn over_group(
             words_at(scenario, others, &group[0].settings)
         ),
     };
-    check(at, that, &scope)
+    let (check, error) = check(at, that, &scope);
+    // It was the last one that was asked for, if it is what ended it.
+    match error {
+        Some(error) if absent.get() => Err(error.message),
+        error => Ok((check, error)),
+    }
 }
 
 /// Whether a point is the one that is asked for.
@@ -270,7 +309,8 @@ fn slope(xs: &[f64], ys: &[f64]) -> f64 {
     Line::through_logarithms(&points).map_or(f64::NAN, |line| line.slope)
 }
 
-fn check(at: String, that: &Expression, scope: &Scope<'_>) -> Check {
+/// And why it could not be evaluated.
+fn check(at: String, that: &Expression, scope: &Scope<'_>) -> (Check, Option<ExpressionError>) {
     let mut check = Check {
         at,
         met: false,
@@ -282,16 +322,20 @@ fn check(at: String, that: &Expression, scope: &Scope<'_>) -> Check {
             check.terms.push((term.text().to_owned(), value));
         }
     }
-    match that.number(scope) {
-        Ok(truth) => check.met = truth != 0.0,
+    let truth = that.number(scope);
+    match &truth {
+        Ok(truth) if truth.is_nan() => check.trouble = Some("it is no number".into()),
+        Ok(truth) => check.met = *truth != 0.0,
         Err(error) => check.trouble = Some(error.to_string()),
     }
     // Of what is not known nothing is true, not even that it is not larger.
     if let Some((name, _)) = check.terms.iter().find(|(_, value)| value.is_nan()) {
         check.met = false;
-        check.trouble.get_or_insert(format!("{name} is no number"));
+        if truth.is_ok() {
+            check.trouble = Some(format!("{name} is no number"));
+        }
     }
-    check
+    (check, truth.err())
 }
 
 #[cfg(test)]

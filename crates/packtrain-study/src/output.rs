@@ -13,6 +13,7 @@ use crate::judge::Verdict;
 use crate::parameters::Parameter;
 use crate::scenario::Scenario;
 use crate::sweep::Results;
+use crate::vary::Vary;
 
 /// Everything that there is to say of a run or a sweep.
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +28,13 @@ pub struct Study<'a> {
 }
 
 impl Study<'_> {
+    fn varied(&self, name: &str) -> Option<&Vary> {
+        let mut varied = self.results.plan.varied.iter();
+        varied.find(|vary| vary.name == name)
+    }
+
     fn is_varied(&self, name: &str) -> bool {
-        self.results
-            .plan
-            .varied
-            .iter()
-            .any(|vary| vary.name == name)
+        self.varied(name).is_some()
     }
 
     /// Each parameter that has one value throughout, with that.
@@ -48,14 +50,8 @@ impl Study<'_> {
     /// As in `1, 4, 7`; of many the ends.
     fn varied_words(&self, name: &str) -> String {
         const LISTED_MAX: usize = 16;
-        let vary = self
-            .results
-            .plan
-            .varied
-            .iter()
-            .find(|vary| vary.name == name);
         let parameter = self.scenario.parameters.get(name);
-        let (Some(vary), Ok(parameter)) = (vary, parameter) else {
+        let (Some(vary), Ok(parameter)) = (self.varied(name), parameter) else {
             return String::new();
         };
         let words: Vec<String> = vary

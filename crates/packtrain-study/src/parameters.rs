@@ -56,6 +56,9 @@ impl Range {
             (Some(least), Some(most)) => format!("{kind} from {} to {}", print(least), print(most)),
             (Some(least), None) => format!("{kind} of at least {}", print(least)),
             (None, Some(most)) => format!("{kind} of at most {}", print(most)),
+            (None, None) if self.whole && self.dimension == Dimension::Number => {
+                format!("{kind}, as in 13")
+            }
             (None, None) => format!("{kind}, as in {}", self.dimension.like()),
         }
     }

@@ -30,6 +30,8 @@ pub fn run(
     for of in &scenario.values {
         let value = of.is.number(&scope);
         let value = value.map_err(|error| format!("the value {}: {error}", of.name))?;
+        // A ratio to nothing is no number: neither is its mean over the seeds.
+        let value = if value.is_finite() { value } else { f64::NAN };
         scope.names.push((of.name.clone(), Value::Number(value)));
         values.push(value);
     }

@@ -15,7 +15,7 @@ pub use file::settable::SEEDS_MAX;
 use packtrain_settings::toml_reader::{FileError, FileErrors};
 
 pub use self::scope::Scope;
-use crate::expression::{Argument, Expression, Value};
+use crate::expression::{Argument, Expression, Names as _, Value};
 use crate::kinds::ReadCapture;
 use crate::model::{Model, POWER_OF_SIZE};
 use crate::parameters::{Kind, Parameters, SettingError, Settings};
@@ -211,9 +211,7 @@ impl Scenario {
 
     /// As it is at these settings, ready to be run.
     pub fn prepare(&self, settings: &Settings) -> Result<Prepared, FileErrors> {
-        let lets = self
-            .lets(settings)
-            .map_err(|error| FileErrors(vec![error]))?;
+        let lets = self.lets(settings)?;
         let scope = Scope::of(settings, &lets);
         let model = filled::read(self, &scope).map_err(|errors| once(errors.0))?;
         let errors = self.check(settings, &lets, model.as_ref());
@@ -227,15 +225,27 @@ impl Scenario {
         })
     }
 
-    fn lets(&self, settings: &Settings) -> Result<Vec<(String, Value)>, FileError> {
+    fn lets(&self, settings: &Settings) -> Result<Vec<(String, Value)>, FileErrors> {
         let mut lets: Vec<(String, Value)> = Vec::new();
-        for of in &self.lets {
-            let value = of.is.evaluate(&Scope::of(settings, &lets));
-            let value =
-                value.map_err(|error| self.error(of.line, format!("let.{}", of.name), &error))?;
+        let mut errors = Vec::new();
+        for (i, of) in self.lets.iter().enumerate() {
+            let mut scope = Scope::of(settings, &lets);
+            for later in &self.lets[i..] {
+                let name = &later.name;
+                let message = format!("{name} is not known yet: what uses it stands below it");
+                scope.without.push((name.clone(), message));
+            }
+            let value = of.is.evaluate(&scope).unwrap_or_else(|error| {
+                errors.push(self.error(of.line, format!("let.{}", of.name), &error));
+                // So that whoever uses it is not wrong as well.
+                Value::Number(1.0)
+            });
             lets.push((of.name.clone(), value));
         }
-        Ok(lets)
+        match errors.is_empty() {
+            true => Ok(lets),
+            false => Err(FileErrors(errors)),
+        }
     }
 
     /// Whether everything that is asked of a run will be there, before hours are spent on it.
@@ -250,7 +260,9 @@ impl Scenario {
         let mut scope = Scope::of(settings, lets);
         scope.facts = Some((&fact, model.fact_names()));
         for value in &self.values {
-            if let Err(error) = value.is.check(&scope) {
+            // With any numbers: a text where a number is wanted is one whatever a run comes to.
+            let checked = value.is.check(&scope);
+            if let Err(error) = checked.and_then(|()| value.is.number(&scope).map(|_| ())) {
                 errors.push(self.error(value.line, "value.is".into(), &error));
             }
             scope.names.push((value.name.clone(), Value::Number(1.0)));
@@ -275,8 +287,10 @@ impl Scenario {
         scope.facts = None;
         for expect in &self.expects {
             let words = expect.over.as_deref().filter(|over| self.has_words(over));
-            let over =
-                |function: &str, of: &[Argument<'_>]| check_over(function, of, &values, words);
+            let constants = Scope::of(settings, lets).known_names();
+            let over = |function: &str, of: &[Argument<'_>]| {
+                check_over(function, of, &values, &constants, words)
+            };
             let mut over_all = Scope::of(settings, lets);
             over_all.over = Some(&over);
             let scope = match &expect.over {
@@ -361,6 +375,7 @@ fn check_over(
     function: &str,
     arguments: &[Argument<'_>],
     values: &[String],
+    constants: &[String],
     words: Option<&str>,
 ) -> Option<Result<f64, String>> {
     if !OVER.contains(&function) {
@@ -381,6 +396,16 @@ fn check_over(
         )));
     }
     Some(match (function, arguments) {
+        ("at", [Argument::Name(_), Argument::Name(x)]) if !constants.iter().any(|c| c == x) => {
+            let near = crate::expression::near(x, constants);
+            Err(format!("nothing is called {x} ({near})"))
+        }
+        ("at", [Argument::Name(_), Argument::Number(_)]) if words.is_some() => {
+            Err("it has words: say of which, as in at(ratio, 'drr')".into())
+        }
+        ("at", [Argument::Name(_), Argument::Text(word)]) if words.is_none() => {
+            Err(format!("'{word}' is a text, where a number is wanted"))
+        }
         ("at", [Argument::Name(name), _]) => of_value(name),
         ("at", _) => Err("at has a value and a number, as in at(ratio, 13)".into()),
         (_, [Argument::Name(name)]) => of_value(name),

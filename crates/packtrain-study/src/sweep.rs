@@ -16,11 +16,12 @@ pub use plan::Plan;
 use self::store::{Store, StoreError};
 use crate::expression::Value;
 use crate::interval::Interval;
+use crate::judge::contradiction;
 use crate::model::{Progress, Series};
 use crate::parameters::Settings;
 use crate::run::{Run, run};
 use crate::scenario::Scenario;
-use crate::vary::{Vary, VaryError, points};
+use crate::vary::{RUNS_MAX, Vary, VaryError, points};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -49,6 +50,9 @@ pub enum SweepError {
     /// The scenario cannot be what it is to be at a point.
     #[error("at {at}:\n{errors}")]
     Point { at: String, errors: FileErrors },
+    /// Nothing that comes out could meet it.
+    #[error("the expectation {says:?} cannot be judged: {what}")]
+    Expectation { says: String, what: String },
     #[error("seed {seed} at {at}: {what}")]
     Run { at: String, seed: u64, what: String },
     #[error(transparent)]
@@ -103,6 +107,11 @@ pub fn sweep(
     watcher: &dyn Watcher,
 ) -> Result<Results, SweepError> {
     let all = points(&plan.settings, &plan.varied)?;
+    let seeds = plan.seeds.len();
+    if all.len() * seeds > RUNS_MAX {
+        let points = all.len();
+        return Err(VaryError::TooManyRuns { points, seeds }.into());
+    }
     let mut lets = Vec::with_capacity(all.len());
     // All mistakes before hours are spent.
     for settings in &all {
@@ -110,7 +119,10 @@ pub fn sweep(
         let prepared = prepared.map_err(|errors| point_error(scenario, &plan, settings, errors))?;
         lets.push(prepared.lets);
     }
-    let seeds = plan.seeds.len();
+    let foreseen = foreseen(scenario, &plan, &all, &lets);
+    if let Some((says, what)) = contradiction(scenario, &foreseen) {
+        return Err(SweepError::Expectation { says, what });
+    }
     let mut runs: Vec<Option<Run>> = vec![None; all.len() * seeds];
     if let Some(store) = &store {
         for (task, run) in runs.iter_mut().enumerate() {
@@ -184,6 +196,29 @@ pub fn sweep(
         points,
         series: Vec::new(),
     })
+}
+
+/// The points of a sweep before it has run, where each value is 1.
+fn foreseen(
+    scenario: &Scenario,
+    plan: &Plan,
+    all: &[Settings],
+    lets: &[Vec<(String, Value)>],
+) -> Results {
+    let run = Run {
+        seed: 0,
+        values: vec![1.0; scenario.values.len()],
+        events: 0,
+        hops: 0,
+    };
+    let points = all.iter().zip(lets);
+    let points =
+        points.map(|(settings, lets)| point(settings.clone(), lets.clone(), vec![run.clone()]));
+    Results {
+        plan: plan.clone(),
+        points: points.collect(),
+        series: Vec::new(),
+    }
 }
 
 fn point(settings: Settings, lets: Vec<(String, Value)>, runs: Vec<Run>) -> Point {

@@ -1,11 +1,16 @@
 //! What a sweep varies: `F=1..13`, `F=1..13/3` in steps of 3, `F=1,4,13`, `how=drop-tail,drr`.
 
+use std::collections::BTreeSet;
+
 use crate::expression::Value;
-use crate::parameters::{Kind, Parameter, Parameters, SettingError, Settings};
-use crate::quantity::Quantity;
+use crate::parameters::{Kind, Parameter, Parameters, Range, SettingError, Settings};
+use crate::quantity::{Dimension, Quantity};
+use crate::sweep::store::exact;
 
 /// More are a mistake: each is a run of its own.
 pub const POINTS_MAX: usize = 100_000;
+/// Each is kept until all have ended.
+pub const RUNS_MAX: usize = 1_000_000;
 
 /// The values that one parameter goes through.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +33,8 @@ pub enum VaryError {
     SetAndVaried { name: String },
     #[error("{points} points, and {POINTS_MAX} are the most")]
     TooMany { points: usize },
+    #[error("{points} points with {seeds} seeds each, and {RUNS_MAX} runs are the most")]
+    TooManyRuns { points: usize, seeds: usize },
     #[error(transparent)]
     Setting(#[from] SettingError),
 }
@@ -46,8 +53,9 @@ impl Vary {
                 values.collect::<Result<Vec<Value>, _>>()?
             }
         };
-        for (i, value) in values.iter().enumerate() {
-            if values[..i].contains(value) {
+        let mut seen = BTreeSet::new();
+        for value in &values {
+            if !seen.insert(exact(value)) {
                 let what = format!("{} comes twice", parameter.print(value));
                 return Err(VaryError::Range {
                     text: text.into(),
@@ -76,18 +84,31 @@ fn range(
         Some((to, step)) => (to.trim(), Some(step.trim())),
         None => (rest, None),
     };
+    let Kind::Number(Range { dimension, .. }) = parameter.kind else {
+        unreachable!("the parameter is one of numbers");
+    };
     let number = |value: &Value| value.number().expect("the parameter is one");
     let first = number(&parameter.parse(from)?);
     let last = number(&parameter.parse(to)?);
     let step = match step {
         Some(step) => {
-            let read = Quantity::parse(step).map(|quantity| quantity.value);
-            read.ok_or_else(|| wrong(format!("{step:?} is no step")))?
+            let like = || format!("{step:?} is no step: write it as in {}", dimension.like());
+            Quantity::of(dimension, step).ok_or_else(|| wrong(like()))?
         }
-        None => 1.0,
+        None if dimension == Dimension::Number => 1.0,
+        // A second or a bit a second is what nobody means.
+        None => {
+            let tenth = dimension.print((last - first).abs() / 10.0);
+            let like = format!("say in which steps, as in {from}..{to}/{tenth}");
+            return Err(wrong(like));
+        }
     };
     if step <= 0.0 || last < first {
         return Err(wrong("from the least to the most, in steps above 0".into()));
+    }
+    if last > first && step > (last - first) * (1.0 + 1e-9) {
+        let step = dimension.print(step);
+        return Err(wrong(format!("a step of {step} is longer than all of it")));
     }
     let steps = (last - first) / step;
     if steps >= POINTS_MAX as f64 {
@@ -173,7 +194,27 @@ mod tests {
             error("F=5..1"),
             "F=5..1: from the least to the most, in steps above 0"
         );
-        assert_eq!(error("F=1..3/x"), "F=1..3/x: \"x\" is no step");
+        assert_eq!(
+            error("F=1..3/x"),
+            "F=1..3/x: \"x\" is no step: write it as in 13 or 0.5"
+        );
+        assert_eq!(
+            error("F=1..3/1ms"),
+            "F=1..3/1ms: \"1ms\" is no step: write it as in 13 or 0.5"
+        );
+        // Otherwise one point would be all that comes of it, and nobody would know.
+        assert_eq!(
+            error("F=1..3/4"),
+            "F=1..3/4: a step of 4 is longer than all of it"
+        );
+        assert_eq!(
+            error("rtt=10ms..100ms"),
+            "rtt=10ms..100ms: say in which steps, as in 10ms..100ms/9ms"
+        );
+        assert_eq!(
+            error("rtt=10ms..100ms/10"),
+            "rtt=10ms..100ms/10: \"10\" is no step: write it as in 100ms, 5us or 2s"
+        );
         assert_eq!(error("F=1,2,1"), "F=1,2,1: 1 comes twice");
         assert_eq!(error("G=1"), "there is no parameter G (near it: F)");
         assert_eq!(

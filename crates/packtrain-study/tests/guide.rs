@@ -175,3 +175,19 @@ fn what_the_guide_says_of_expressions_is_so() {
         assert_eq!(expression.number(&Nothing), Ok(value), "{text}");
     }
 }
+
+/// What is printed before a run's results, in a fence of the guide.
+#[test]
+fn the_run_in_the_guide_is_of_the_settings_that_the_scenario_has() {
+    let scenario = builtin::read("xlf-drr").unwrap().unwrap();
+    let settings = scenario.settings(true, &[]).unwrap();
+    let words = scenario.parameters.0.iter().map(|parameter| {
+        let value = settings.get(&parameter.name).unwrap();
+        format!("{} = {}, ", parameter.name, parameter.print(value))
+    });
+    let line = words.collect::<String>() + "seed 1, the quick form";
+    assert!(
+        guide().contains(&format!("\n{line}\n")),
+        "it has to be: {line}"
+    );
+}

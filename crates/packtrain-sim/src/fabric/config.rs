@@ -22,6 +22,31 @@ pub struct FabricConfig {
     pub seed: u64,
 }
 
+impl FabricConfig {
+    /// One connection that sends without an end, from the beginning on: its data go over the first lines, what it is answered
+    /// over the others.
+    pub fn bulk(there: Vec<WireConfig>, back: Vec<WireConfig>, ends: Ends) -> FabricConfig {
+        let turn = there.len() as LineId;
+        let count = turn + back.len() as LineId;
+        let flow = FlowConfig {
+            ends,
+            route: RouteConfig {
+                forward: (0..turn).collect(),
+                back: (turn..count).collect(),
+            },
+            group: 0,
+            starts: Duration::ZERO,
+            writes: vec![(Duration::ZERO, UNLIMITED_BYTES)],
+            feeds: None,
+        };
+        FabricConfig {
+            lines: [there, back].concat(),
+            flows: vec![flow],
+            ..FabricConfig::default()
+        }
+    }
+}
+
 /// The lines that lead to the other end, and those back; the first one is the sender's interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteConfig {
@@ -52,6 +77,27 @@ pub struct Ends {
     pub sender: SenderConfig,
     pub receiver: ReceiverConfig,
     pub backpressure: Backpressure,
+}
+
+impl Ends {
+    /// As Linux' are, with CUBIC's window or Reno's, and room for a long path. Its segments have as much content as time stamps
+    /// let them; those themselves are not sent. Nothing is recorded.
+    pub fn linux(cubic: bool) -> Ends {
+        let mut ends = Ends {
+            sender: SenderConfig {
+                mss: 1448,
+                cubic,
+                hystart: cubic,
+                record: false,
+                ..SenderConfig::linux()
+            },
+            ..Ends::default()
+        };
+        // TCP_DELACK_MIN.
+        ends.receiver.delayed_ack = Some(Duration::from_millis(40));
+        ends.receiver.window_bytes = 16 << 20;
+        ends
+    }
 }
 
 /// One connection.

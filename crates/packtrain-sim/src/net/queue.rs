@@ -7,7 +7,9 @@ mod config;
 mod drr;
 mod flows;
 mod fq_codel;
+mod order;
 mod red;
+mod room;
 mod short_first;
 #[cfg(test)]
 mod testing;
@@ -18,80 +20,13 @@ use packtrain_proto::queue::codel::Codel;
 use packtrain_proto::time::Instant;
 
 pub use self::config::{Discipline, QueueConfig, QueueLimit};
-use self::drr::Drr;
-use self::fq_codel::FqCodel;
+use self::order::{Order, Waiting};
 use self::red::Red;
-use self::short_first::ShortFirst;
 use super::carried::Carried;
 use super::ecn::Marking;
 use super::wire::WireDrop;
 use crate::frame::Frame;
 use crate::random::Random;
-
-#[derive(Clone, Debug)]
-struct Waiting<F> {
-    frame: F,
-    entered: Instant,
-}
-
-/// What waits, by the order in which it goes.
-#[derive(Debug)]
-enum Order<F> {
-    /// The first one is chosen where it stands.
-    Fifo(VecDeque<Waiting<F>>),
-    Drr(Box<Drr<F>>),
-    FqCodel(Box<FqCodel<F>>),
-    ShortFirst(Box<ShortFirst<F>>),
-}
-
-impl<F: Carried> Order<F> {
-    fn new(discipline: &Discipline) -> Order<F> {
-        match *discipline {
-            Discipline::DropTail
-            | Discipline::Codel { .. }
-            | Discipline::MarkAbove { .. }
-            | Discipline::Red { .. } => Order::Fifo(VecDeque::new()),
-            Discipline::Drr { quantum_bytes, .. } => Order::Drr(Box::new(Drr::new(quantum_bytes))),
-            Discipline::FqCodel { quantum_bytes, .. } => {
-                Order::FqCodel(Box::new(FqCodel::new(quantum_bytes)))
-            }
-            Discipline::ShortFirst { threshold_bytes } => {
-                Order::ShortFirst(Box::new(ShortFirst::new(threshold_bytes)))
-            }
-        }
-    }
-
-    fn push(&mut self, waiting: Waiting<F>) {
-        match self {
-            Order::Fifo(fifo) => fifo.push_back(waiting),
-            Order::Drr(drr) => drr.push(waiting),
-            Order::FqCodel(fq) => fq.push(waiting),
-            Order::ShortFirst(short_first) => short_first.push(waiting),
-        }
-    }
-
-    /// Takes out what goes next.
-    fn choose(&mut self) -> Option<Waiting<F>> {
-        match self {
-            Order::Fifo(fifo) => fifo.pop_front(),
-            Order::Drr(drr) => drr.choose(),
-            Order::FqCodel(fq) => fq.choose(),
-            Order::ShortFirst(short_first) => short_first.choose(),
-        }
-    }
-
-    /// Everything, in the order in which it came; of the same instant in some other.
-    fn drain(&mut self) -> Vec<Waiting<F>> {
-        let mut all = match self {
-            Order::Fifo(fifo) => return fifo.drain(..).collect(),
-            Order::Drr(drr) => drr.drain(),
-            Order::FqCodel(fq) => fq.drain(),
-            Order::ShortFirst(short_first) => short_first.drain(),
-        };
-        all.sort_by_key(|waiting| waiting.entered);
-        all
-    }
-}
 
 #[derive(Debug)]
 pub struct Queue<F = Frame> {
@@ -191,26 +126,6 @@ impl<F: Carried> Queue<F> {
         self.frames == 0
     }
 
-    /// Whether so much more, in so many frames, may be taken. A queue that makes room decides when it comes, by whose it is.
-    pub fn has_room(&self, bytes: usize, frames: usize) -> bool {
-        let makes_room = match self.config.discipline {
-            Discipline::Drr {
-                flow_limit_bytes, ..
-            } => flow_limit_bytes.is_none(),
-            Discipline::FqCodel { .. } | Discipline::ShortFirst { .. } => true,
-            _ => false,
-        };
-        makes_room || self.fits(bytes, frames)
-    }
-
-    fn fits(&self, bytes: usize, frames: usize) -> bool {
-        let within = match self.config.limit {
-            QueueLimit::Bytes(limit) => self.bytes + bytes <= limit,
-            QueueLimit::Frames(limit) => self.segments + frames <= limit,
-        };
-        within || self.is_empty()
-    }
-
     /// Takes a frame in. Whether it was marked; `Err`: it was not taken, and why. Others may have gone for it:
     /// [`Queue::evicted`].
     pub fn push(&mut self, mut frame: F, now: Instant) -> Result<bool, (F, WireDrop)> {
@@ -252,71 +167,6 @@ impl<F: Carried> Queue<F> {
             entered: now,
         });
         Ok(marking == Some(Marking::Marked))
-    }
-
-    /// Whether there is room for a frame of this flow, perhaps since others have gone.
-    fn make_room(&mut self, hash: u64, bytes: usize, segments: usize) -> bool {
-        if let (
-            Discipline::Drr {
-                flow_limit_bytes: Some(limit),
-                ..
-            },
-            Order::Drr(drr),
-        ) = (&self.config.discipline, &self.order)
-        {
-            let flow_bytes = drr.flow_bytes(hash);
-            let within = flow_bytes == 0 || flow_bytes + bytes <= *limit;
-            return within && self.fits(bytes, segments);
-        }
-        if matches!(&self.order, Order::ShortFirst(_)) && !self.may_push_out(hash, bytes, segments)
-        {
-            return false;
-        }
-        while !self.fits(bytes, segments) {
-            let before = self.evicted.len();
-            match &mut self.order {
-                Order::Fifo(_) => {}
-                Order::Drr(drr) => {
-                    self.evicted
-                        .extend(drr.steal(hash, bytes).map(|gone| gone.frame));
-                }
-                Order::FqCodel(fq) => {
-                    fq.shed(hash, bytes, |gone| self.evicted.push_back(gone.frame));
-                }
-                Order::ShortFirst(short_first) => {
-                    self.evicted
-                        .extend(short_first.push_out().map(|gone| gone.frame));
-                }
-            }
-            if self.evicted.len() == before {
-                return false;
-            }
-            for gone in before..self.evicted.len() {
-                self.bytes -= self.evicted[gone].len_bytes();
-                self.segments -= self.evicted[gone].segment_count();
-                self.frames -= 1;
-            }
-        }
-        true
-    }
-
-    /// Whether it is within the limit, or would be without frames that may be pushed out for it.
-    fn may_push_out(&self, hash: u64, bytes: usize, segments: usize) -> bool {
-        let Order::ShortFirst(short_first) = &self.order else {
-            return false;
-        };
-        if self.fits(bytes, segments) || !short_first.is_short(hash) {
-            return self.fits(bytes, segments);
-        }
-        let (mut freed_bytes, mut freed_segments) = (0, 0);
-        short_first.expendable().any(|frame| {
-            freed_bytes += frame.len_bytes();
-            freed_segments += frame.segment_count();
-            match self.config.limit {
-                QueueLimit::Bytes(limit) => self.bytes + bytes <= limit + freed_bytes,
-                QueueLimit::Frames(limit) => self.segments + segments <= limit + freed_segments,
-            }
-        })
     }
 
     /// A frame that the last one that came took the place of, if there is one more.

@@ -12,15 +12,18 @@
 
 mod config;
 mod counters;
+mod faults;
+mod passing;
 
 use packtrain_proto::time::Instant;
 
 pub use self::config::WireConfig;
 pub use self::counters::{WireCounters, WireDrop};
+use self::passing::Impairment;
 use super::arq::Arq;
 use super::bit_errors::BitErrors;
 use super::carried::Carried;
-use super::corruption::{Corrupted, Corruption};
+use super::corruption::Corruption;
 use super::delay::Delay;
 use super::duplication::Duplication;
 use super::jitter::Jitter;
@@ -31,7 +34,7 @@ use super::queue::{Queue, Verdict};
 use super::rate::Rate;
 use super::reordering::Reordering;
 use crate::frame::Frame;
-use crate::random::{Random, mix};
+use crate::random::Random;
 
 /// What a frame met on its way.
 #[derive(Debug)]
@@ -45,25 +48,6 @@ pub enum Passed<F = Frame> {
 struct Sending {
     begins: Instant,
     ends: Instant,
-}
-
-/// What chance decides: each by a generator of its own, so that a change of one leaves the others what
-/// they would have been.
-#[derive(Clone, Copy, Debug)]
-enum Impairment {
-    Loss,
-    BitErrors,
-    Corruption,
-    Duplication,
-    Jitter,
-    Reordering,
-    Early,
-}
-
-impl Impairment {
-    fn random(self, seed: u64) -> Random {
-        Random::new(mix(seed).wrapping_add(self as u64))
-    }
 }
 
 /// Something is being sent whenever something stands in the queue.
@@ -339,76 +323,6 @@ impl<F: Carried> Wire<F> {
         }
     }
 
-    fn pass(&mut self, frame: F, leaves: Instant, passed: &mut impl FnMut(Passed<F>)) {
-        if self.harms {
-            return self.pass_harmed(frame, leaves, passed);
-        }
-        self.counters.arriving += 1;
-        let at = self.delay.in_order(self.delay.on_time(leaves));
-        passed(Passed::Arrives(at, frame));
-    }
-
-    fn pass_harmed(&mut self, mut frame: F, leaves: Instant, passed: &mut impl FnMut(Passed<F>)) {
-        if let Some(reason) = self.fate(&mut frame) {
-            self.counters.count(reason);
-            return passed(Passed::Dropped(reason, frame));
-        }
-        let duplication = self.duplication.as_mut().filter(|_| !self.healed);
-        let more = duplication.map_or(0, Duplication::more_copies);
-        self.counters.more_copies += more as u64;
-        self.counters.arriving += 1 + more as u64;
-        for _ in 0..more {
-            passed(Passed::Arrives(self.arrival(leaves), frame.clone()));
-        }
-        passed(Passed::Arrives(self.arrival(leaves), frame));
-    }
-
-    fn fate(&mut self, frame: &mut F) -> Option<WireDrop> {
-        if self.cut.is_some() {
-            return Some(WireDrop::Cut);
-        }
-        if self.healed {
-            return None;
-        }
-        let lost = match self.known.take() {
-            Some(known) => known,
-            None => self.lost(frame.checked_bits()),
-        };
-        if lost.is_some() {
-            return lost;
-        }
-        let strike = |corruption: &mut Corruption| frame.strike(corruption);
-        match self.corruption.as_mut().map_or(Corrupted::No, strike) {
-            Corrupted::No => None,
-            Corrupted::Seen => Some(WireDrop::Corrupted),
-            Corrupted::Unseen => {
-                self.counters.altered += 1;
-                None
-            }
-        }
-    }
-
-    /// What chance does to a frame of so many bits.
-    fn lost(&mut self, bits: u64) -> Option<WireDrop> {
-        if self.loss.as_mut().is_some_and(Loss::takes) {
-            return Some(WireDrop::Loss);
-        }
-        let hit = |errors: &mut BitErrors| errors.hit(bits);
-        let is_hit = self.bit_errors.as_mut().is_some_and(hit);
-        is_hit.then_some(WireDrop::BitErrors)
-    }
-
-    fn arrival(&mut self, leaves: Instant) -> Instant {
-        let at = match &mut self.jitter {
-            Some(jitter) => jitter.arrival(leaves, self.healed, &mut self.delay),
-            None => self.delay.in_order(self.delay.on_time(leaves)),
-        };
-        match self.reordering.as_mut().filter(|_| !self.healed) {
-            Some(reordering) => reordering.arrival(at),
-            None => at,
-        }
-    }
-
     /// The cable is pulled. Returns what stood in the queue, all of it gone.
     pub fn cut(&mut self, seen: bool) -> Vec<F> {
         self.cut = Some(seen);
@@ -441,52 +355,6 @@ impl<F: Carried> Wire<F> {
     pub fn heal(&mut self) {
         self.healed = true;
         self.harms = self.may_harm();
-    }
-
-    /// The configured faults, and whether each has happened yet.
-    pub fn faults(&self) -> Vec<(&'static str, bool)> {
-        let mut faults = Vec::new();
-        let mut add = |configured: bool, happened: bool, name| {
-            if configured {
-                faults.push((name, happened));
-            }
-        };
-        add(self.loss.is_some(), self.counters.lost > 0, "loss");
-        let hit = self.counters.bit_errors > 0;
-        add(self.bit_errors.is_some(), hit, "bit errors");
-        let struck = self.counters.corrupted + self.counters.altered > 0;
-        add(self.corruption.is_some(), struck, "corruption");
-        add(
-            self.duplication.is_some(),
-            self.counters.more_copies > 0,
-            "duplication",
-        );
-        let jittered = self.jitter.as_ref().is_some_and(|j| j.frames_moved > 0);
-        add(self.jitter.is_some(), jittered, "jitter");
-        let overtaken = self
-            .reordering
-            .as_ref()
-            .is_some_and(|r| r.frames_overtaking > 0);
-        add(self.reordering.is_some(), overtaken, "reordering");
-        faults
-    }
-
-    /// Names of the configured faults that have not happened yet.
-    pub fn faults_missing(&self) -> Vec<&'static str> {
-        let missing = |(name, happened): (_, bool)| (!happened).then_some(name);
-        self.faults().into_iter().filter_map(missing).collect()
-    }
-
-    pub fn duplicates(&self) -> bool {
-        self.duplication.is_some()
-    }
-
-    pub fn reorders(&self) -> bool {
-        self.config.reorders()
-    }
-
-    pub fn alters(&self) -> bool {
-        self.counters.altered > 0
     }
 }
 

@@ -14,6 +14,7 @@ const FRIENDLY_EIGHTHS: u64 = 15;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cubic {
+    holds: Option<Duration>,
     /// W_max, in segments; 0: not known.
     max: u64,
     epoch: Option<Epoch>,
@@ -29,9 +30,26 @@ struct Epoch {
     /// As Reno would have it.
     friendly: u64,
     acked: u64,
+    told: Option<Told>,
+}
+
+/// What was found out last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    at: Instant,
+    window: u64,
+    each: u64,
 }
 
 impl Cubic {
+    /// While the window stays the same, what was found out holds for so long; `None`: each acknowledgement finds it out anew.
+    pub fn new(holds: Option<Duration>) -> Cubic {
+        Cubic {
+            holds,
+            ..Cubic::default()
+        }
+    }
+
     /// The window of so many segments is cut, to so many.
     pub fn cut(&mut self, window: u64) -> u64 {
         self.epoch = None;
@@ -45,7 +63,7 @@ impl Cubic {
 
     /// After a timeout nothing is known.
     pub fn reset(&mut self) {
-        *self = Cubic::default();
+        *self = Cubic::new(self.holds);
     }
 
     /// Slow start has ended at this window because the path is full there.
@@ -57,7 +75,7 @@ impl Cubic {
 
     /// So many segments were acknowledged. For how many the window grows by one.
     pub fn each(&mut self, window: u64, acked: u64, rtt_min: Duration, now: Instant) -> u64 {
-        let max = self.max;
+        let (max, holds) = (self.max, self.holds);
         let epoch = self.epoch.get_or_insert_with(|| {
             let below = max.saturating_sub(window);
             Epoch {
@@ -67,8 +85,16 @@ impl Cubic {
                 plateau_after: cube_root((below << 40) / C),
                 friendly: window,
                 acked: 0,
+                told: None,
             }
         });
+        epoch.acked += acked;
+        let still = |told: &Told| {
+            told.window == window && holds.is_some_and(|holds| now.since(told.at) <= holds)
+        };
+        if let Some(told) = epoch.told.filter(still) {
+            return told.each;
+        }
         let since = now.since(epoch.began) + rtt_min;
         let since = since.as_micros() as u64 * 1024 / 1_000_000;
         let off = u128::from(since.abs_diff(epoch.plateau_after));
@@ -85,15 +111,22 @@ impl Cubic {
         if max == 0 {
             each = each.min(20);
         }
-        epoch.acked += acked;
         let friendly_each = (window * FRIENDLY_EIGHTHS / 8).max(1);
-        epoch.friendly += epoch.acked / friendly_each;
-        epoch.acked %= friendly_each;
+        // With the one after so many, as Linux has it.
+        let more = epoch.acked.saturating_sub(1) / friendly_each;
+        epoch.friendly += more;
+        epoch.acked -= more * friendly_each;
         if epoch.friendly > window {
             each = each.min(window / (epoch.friendly - window));
         }
         // 1.5 times in a round trip at most.
-        each.max(2)
+        let each = each.max(2);
+        epoch.told = Some(Told {
+            at: now,
+            window,
+            each,
+        });
+        each
     }
 }
 
@@ -164,6 +197,27 @@ mod tests {
         assert_eq!(each, 50_000);
         let later = Instant::ZERO + Duration::from_secs(60);
         assert_eq!(cubic.each(500, 1, RTT, later), 2);
+    }
+
+    #[test]
+    fn what_was_found_out_holds_while_the_window_is_the_same_and_what_arrives_meanwhile_counts() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut held = Cubic::new(Some(Duration::from_millis(30)));
+        let mut anew = Cubic::new(None);
+        [&mut held, &mut anew].map(|cubic| cubic.is_full_at(10));
+        let mut each = |window, acked, ms| {
+            [&mut held, &mut anew].map(|cubic| cubic.each(window, acked, RTT, at(ms)))
+        };
+        // As Reno it would have eleven with the nineteenth that arrives.
+        assert_eq!(each(10, 18, 0), [1000, 1000]);
+        assert_eq!(each(10, 1, 30), [1000, 10]);
+        assert_eq!(each(10, 1, 31), [10, 10]);
+        // At once with a window of another size; and twelve with twenty more.
+        assert_eq!(each(11, 1, 32), [1100, 1100]);
+        assert_eq!(each(11, 18, 33), [1100, 11]);
+        assert_eq!(each(11, 0, 63), [11, 11]);
+        held.cut(10);
+        assert_eq!(held.each(11, 1, RTT, at(64)), 1100, "another epoch");
     }
 
     #[test]

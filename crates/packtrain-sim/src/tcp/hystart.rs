@@ -60,7 +60,7 @@ impl HyStart {
 
     /// In slow start. Whether it ends here.
     pub fn ends(&mut self, seen: &Seen, now: Instant) -> bool {
-        if self.has_found || seen.cwnd < WINDOW_MIN {
+        if self.has_found {
             return false;
         }
         let ended = |round: &mut Round| seen.acknowledged > round.until;
@@ -72,6 +72,10 @@ impl HyStart {
             rtt_min: Duration::MAX,
             samples: 0,
         });
+        // Its rounds are counted all the same.
+        if seen.cwnd < WINDOW_MIN {
+            return false;
+        }
         self.has_found = round.is_full_by_train(seen, now) | round.is_full_by_delay(seen);
         self.has_found
     }
@@ -170,6 +174,24 @@ mod tests {
         assert!((240..290).all(|ms| !ends(250, ms, 16)));
         assert!(ends(250, 291, 16));
         assert!(!ends(250, 292, 16), "once");
+    }
+
+    /// Else the first round that is looked at would begin in the middle of a flight, whose later segments have waited for the
+    /// earlier ones, and so would all that follow.
+    #[test]
+    fn a_round_begins_with_its_first_acknowledgement_though_the_window_is_too_small_then() {
+        let mut hystart = HyStart::default();
+        let mut ends = |ms: u64, cwnd| {
+            let seen = Seen {
+                cwnd,
+                ..seen(10, us(100_000))
+            };
+            hystart.ends(&seen, Instant::from_nanos(ms * 1_000_000))
+        };
+        assert!(!ends(0, 10) && !ends(1, 15));
+        // More than 50.5 ms after the beginning.
+        let first = (1..100).find(|n| ends(2 * n, 16));
+        assert_eq!(first, Some(26));
     }
 
     #[test]

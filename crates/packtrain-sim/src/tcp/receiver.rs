@@ -105,6 +105,10 @@ impl Receiver {
             self.acknowledge(true);
             return None;
         }
+        if data.len == 0 {
+            self.acknowledge(false);
+            return None;
+        }
         self.counters.segments += 1;
         let range = data.range();
         self.segment_bytes_max = self.segment_bytes_max.max(u64::from(data.len));
@@ -115,7 +119,7 @@ impl Receiver {
         }
         let echoes_at_once = self.echo.came(ecn, data.cwr);
         // The usual case: nothing is missing.
-        if self.out_of_order.is_empty() && range.start == self.next && data.len > 0 {
+        if self.out_of_order.is_empty() && range.start == self.next {
             self.advance(range.end);
             match echoes_at_once {
                 true => self.acknowledge(false),
@@ -126,6 +130,9 @@ impl Receiver {
         let fills = range.start.max(self.next)..range.end.max(self.next);
         if self.out_of_order.insert(fills) == 0 {
             self.counters.duplicates += 1;
+            if range.start >= self.next {
+                self.report_first(range.start);
+            }
             self.acknowledge(false);
             return None;
         }
@@ -178,7 +185,7 @@ impl Receiver {
     }
 
     fn report_first(&mut self, byte: u64) {
-        let within = self.out_of_order.containing(byte).expect("it was inserted");
+        let within = self.out_of_order.containing(byte).expect("it is there");
         self.recent.retain(|other| !within.contains(other));
         self.recent.insert(0, byte);
         self.recent.truncate(SACK_BLOCKS_MAX);
@@ -327,6 +334,45 @@ mod tests {
             (None, Some("100 [200..300]".into()))
         );
         assert_eq!(receiver.counters.duplicates, 2);
+    }
+
+    /// RFC 2018, 4, of the first block.
+    #[test]
+    fn a_duplicate_behind_a_gap_is_answered_with_its_own_range_first() {
+        let mut receiver = receiver(None);
+        for n in [2, 4, 6, 8, 10] {
+            comes(&mut receiver, n, 0);
+        }
+        let (_, said) = comes(&mut receiver, 6, 0);
+        assert_eq!(
+            said.as_deref(),
+            Some("0 [600..700, 1000..1100, 800..900, 400..500]")
+        );
+        // It is not among the last four that were told of.
+        let (_, said) = comes(&mut receiver, 2, 0);
+        assert_eq!(
+            said.as_deref(),
+            Some("0 [200..300, 600..700, 1000..1100, 800..900]")
+        );
+    }
+
+    #[test]
+    fn a_question_is_answered_and_is_no_segment_with_data() {
+        let mut receiver = receiver(Some(Duration::from_millis(40)));
+        let question = Data {
+            syn: false,
+            cwr: false,
+            offset: 0,
+            len: 0,
+            phase: Phase::Steady,
+        };
+        receiver.handle(&question, Ecn::NotCapable, Instant::ZERO);
+        assert_eq!(said(&mut receiver).as_deref(), Some("0 []"));
+        let counted = ReceiverCounters {
+            acknowledgements: 1,
+            ..ReceiverCounters::default()
+        };
+        assert_eq!(receiver.counters, counted);
     }
 
     #[test]

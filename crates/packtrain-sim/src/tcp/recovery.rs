@@ -47,6 +47,9 @@ pub fn choose(
         Some(Recovery::Fast { first, .. }) if !has_room && !first => None,
         Some(Recovery::Fast { until, .. }) => {
             let lost = board.lost(until).map(Choice::Again);
+            if !has_room {
+                return lost;
+            }
             let next = lost.or(new);
             let next = next.or_else(|| board.missing(until).map(Choice::Again));
             next.or_else(|| board.rescue().map(Choice::Rescue))
@@ -119,6 +122,10 @@ mod tests {
         assert_eq!(choose(None, &mut board, false, Some(10)), None);
         let timeout = Some(Recovery::Timeout { until: 100 });
         assert_eq!(choose(timeout, &mut board, false, Some(10)), None);
+        // It has come before its turn: nothing new goes in its place.
+        board.begin_recovery();
+        board.acknowledge(40, &[], NOW);
+        assert_eq!(choose(fast(true), &mut board, false, Some(10)), None);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use packtrain_proto::time::Duration;
 
 /// Before anything was measured (RFC 6298, 2.1).
 const RTO_INITIAL: Duration = Duration::from_secs(1);
+/// What data begin with where the handshake has measured nothing, since its SYN went again (5.7).
+const RTO_FALLBACK: Duration = Duration::from_secs(3);
 /// Linux' `TCP_RTO_MAX`.
 const RTO_MAX: Duration = Duration::from_secs(120);
 /// Linux' `TCP_RTO_MIN`. The RFC has a second there, and for the whole timeout; Linux means the part that the
@@ -16,8 +18,11 @@ pub struct RttEstimator {
     smoothed_ns: Option<u64>,
     variance_ns: u64,
     min_ns: Option<u64>,
-    /// How often the timer has expired since something new was acknowledged.
+    opened_unmeasured: bool,
+    /// How often the timer has expired since something was measured.
     expired: u32,
+    /// It has since something new was acknowledged.
+    has_expired: bool,
 }
 
 impl RttEstimator {
@@ -32,6 +37,8 @@ impl RttEstimator {
     /// A round trip of what has been sent once (Karn's rule is the caller's). `shortest`: of the newest of
     /// what was acknowledged together, which waited least.
     pub fn sample(&mut self, rtt: Duration, shortest: Duration) {
+        // Only this ends the longer wait (5, Karn): what went again says nothing of the round trip that made the timer expire.
+        self.expired = 0;
         let [rtt, shortest] = [rtt, shortest].map(|time| time.as_nanos() as u64);
         self.min_ns = Some(self.min_ns.map_or(shortest, |min| min.min(shortest)));
         let Some(smoothed) = self.smoothed_ns else {
@@ -53,28 +60,43 @@ impl RttEstimator {
         prolonged.min(RTO_MAX)
     }
 
-    /// The same, as if the timer had not expired lately.
+    /// The same, as if the timer had not expired since something was measured.
     pub fn timeout_unprolonged(&self) -> Duration {
         let Some(smoothed) = self.smoothed_ns else {
-            return RTO_INITIAL;
+            return match self.opened_unmeasured {
+                true => RTO_FALLBACK,
+                false => RTO_INITIAL,
+            };
         };
         let part = (self.variance_ns * 4).max(VARIANCE_PART_MIN_NS);
         Duration::from_nanos(smoothed + part)
     }
 
+    /// The connection is open, and nobody knows how long that took.
+    pub fn opens_unmeasured(&mut self) {
+        self.opened_unmeasured = true;
+        self.begin_anew();
+    }
+
+    /// It did not expire for want of an acknowledgement of data.
+    pub fn begin_anew(&mut self) {
+        (self.expired, self.has_expired) = (0, false);
+    }
+
     /// It has, and nothing new was acknowledged since.
     pub fn has_expired(&self) -> bool {
-        self.expired > 0
+        self.has_expired
     }
 
     /// Nothing came: the next wait is twice as long (5.5).
     pub fn expire(&mut self) {
         self.expired += 1;
+        self.has_expired = true;
     }
 
     /// Something new was acknowledged.
     pub fn progress(&mut self) {
-        self.expired = 0;
+        self.has_expired = false;
     }
 }
 
@@ -97,6 +119,17 @@ mod tests {
     }
 
     #[test]
+    fn who_had_to_ask_twice_to_be_heard_waits_three_seconds_until_something_is_measured() {
+        let mut rtt = RttEstimator::default();
+        rtt.expire();
+        assert_eq!(rtt.timeout(), ms(2000));
+        rtt.opens_unmeasured();
+        assert_eq!(rtt.timeout(), ms(3000));
+        rtt.sample(ms(100), ms(100));
+        assert_eq!(rtt.timeout(), ms(300));
+    }
+
+    #[test]
     fn a_sample_moves_the_mean_by_an_eighth_and_the_variance_by_a_quarter() {
         let mut rtt = RttEstimator::default();
         rtt.sample(ms(80), ms(80));
@@ -109,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_expiry_doubles_the_wait_up_to_two_minutes_and_progress_ends_that() {
+    fn each_expiry_doubles_the_wait_up_to_two_minutes_and_a_round_trip_ends_that() {
         let mut rtt = RttEstimator::default();
         rtt.sample(ms(100), ms(100));
         for wait in [300, 600, 1200, 2400] {
@@ -119,6 +152,8 @@ mod tests {
         (0..100).for_each(|_| rtt.expire());
         assert_eq!(rtt.timeout(), RTO_MAX);
         rtt.progress();
+        assert_eq!((rtt.timeout(), rtt.has_expired()), (RTO_MAX, false));
+        rtt.sample(ms(100), ms(100));
         assert_eq!(rtt.timeout(), ms(300));
     }
 }

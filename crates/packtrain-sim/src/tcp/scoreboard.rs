@@ -9,6 +9,9 @@
 //! for a reduction of its own, and goes again in the recovery that begins then. By time, all that is lost goes again at once, as
 //! in Linux.
 //!
+//! What is left out of it: that three duplicates in a row say the same as IsLost (section 5, step 1). It makes a difference where
+//! segments are shorter than the largest, and three of them together are no more than two of those.
+//!
 //! The receiver never takes back what it said it had (RFC 2018 lets it), so SACKs are kept after a timeout.
 
 use core::ops::Range;

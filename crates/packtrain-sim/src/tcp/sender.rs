@@ -80,6 +80,8 @@ pub struct Sender {
     written: u64,
     /// What the other end has room for ends here.
     room_to: u64,
+    /// The window that the last acknowledgement told of.
+    told_bytes: Option<u64>,
     expires: Option<Instant>,
     /// When a probe goes, if nothing comes.
     probes_at: Option<Instant>,
@@ -115,7 +117,7 @@ impl Sender {
             connection: Connection::Closed,
             board: Scoreboard::with(mss, config.detection),
             window,
-            cubic: config.cubic.then(Cubic::default),
+            cubic: config.cubic.then(|| Cubic::new(config.cubic_holds)),
             hystart: config.hystart.then(HyStart::default),
             usage: Usage::default(),
             rtt: RttEstimator::default(),
@@ -128,6 +130,7 @@ impl Sender {
             delivered: 0,
             written: 0,
             room_to: 0,
+            told_bytes: None,
             expires: None,
             probes_at: None,
             probes: false,
@@ -197,9 +200,10 @@ impl Sender {
     pub fn handle(&mut self, read: &Acknowledgement, now: Instant) {
         if read.syn {
             self.open(read, now);
-        } else {
+        } else if self.connection == Connection::Open {
             self.acknowledge(read, now);
         }
+        // Else the answer to the SYN was lost, and this is dropped (RFC 9293, 3.10.7.3).
     }
 
     fn open(&mut self, answer: &Acknowledgement, now: Instant) {
@@ -211,11 +215,11 @@ impl Sender {
         self.room_to = answer.window_bytes;
         self.marked.open(self.config.ecn, answer.ece);
         self.expires = None;
-        self.rtt.progress();
         if sent == 1 {
             let rtt = now.since(self.last_sent);
             self.rtt.sample(rtt, rtt);
         } else {
+            self.rtt.opens_unmeasured();
             // RFC 5681, 3.1: what opens the connection was lost, or its answer.
             self.window.collapse();
         }

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use packtrain_proto::time::Duration;
 use packtrain_sim::tcp::scoreboard::Detection;
 use packtrain_sim::tcp::segment::Ecn;
 use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
 
-use crate::script::Script;
+use crate::script::{MSS, Script};
 use crate::support::ms;
 
 fn plain(detection: Detection) -> SenderConfig {
@@ -32,6 +33,28 @@ fn the_handshake_opens_the_window_and_what_opens_goes_again_each_time_twice_as_l
     assert_eq!(script.writes(0, 10), [0]);
     let again = [1_000_000, 3_000_000, 7_000_000].map(|us| (us, vec![0]));
     assert_eq!(script.waits_until(10_000), again);
+}
+
+/// RFC 6298, 5.7: no sample may be taken of a SYN that went again, and a second is soon.
+#[test]
+fn data_behind_a_syn_that_went_again_wait_three_seconds_for_their_first_acknowledgement() {
+    let mut script = Script::new(plain(Detection::Sack));
+    script.sender.connect();
+    script.writes(0, 10);
+    assert_eq!(script.waits_until(1000), [(1_000_000, vec![0])]);
+    assert_eq!(script.opened(2500), [0]);
+    let again = [5_500_000, 11_500_000].map(|us| (us, vec![0]));
+    assert_eq!(script.waits_until(12_000), again);
+}
+
+#[test]
+fn what_comes_before_the_answer_to_the_syn_is_dropped_and_the_syn_goes_again() {
+    let mut script = Script::new(plain(Detection::Sack));
+    script.sender.connect();
+    script.writes(0, 10);
+    assert_eq!(script.tells(100, 0, 50), [] as [u64; 0]);
+    assert_eq!(script.waits_until(1000), [(1_000_000, vec![0])]);
+    assert_eq!(script.sender.opened, None);
 }
 
 #[test]
@@ -112,6 +135,61 @@ fn the_timer_expires_after_a_round_trip_and_four_variances_and_then_each_time_tw
         // Slow start from there.
         assert_eq!(script.acks(2400, 1, NONE), [1, 2]);
         assert_eq!(script.acks(2500, 3, NONE), [3, 4, 5, 6]);
+    }
+}
+
+/// Karn's rule (RFC 6298, 5; as Linux has it without time stamps).
+#[test]
+fn the_longer_wait_stays_until_something_is_acknowledged_that_was_sent_once() {
+    let (mut script, _) = Script::opens(plain(Detection::Sack), 100);
+    let again = [400_000, 1_000_000].map(|us| (us, vec![0]));
+    assert_eq!(script.waits_until(1100), again);
+    // What went again.
+    assert_eq!(script.acks(1200, 1, NONE), [1, 2]);
+    assert_eq!(script.waits_until(2399), []);
+    assert_eq!(script.waits_until(2400), [(2_400_000, vec![1])]);
+    // All of the first flight goes again, and is no measure.
+    for (at, to) in [(2500, 2), (2600, 4), (2700, 6), (2800, 8), (2900, 10)] {
+        script.acks(at, to, NONE);
+        assert_eq!(script.rto(), ms(2400));
+    }
+    // The first that was sent once left at 2800.
+    script.acks(3000, 12, NONE);
+    let (smoothed_us, variance_us) = (112_500, 62_500);
+    let wait = Duration::from_micros(smoothed_us + 4 * variance_us);
+    assert_eq!(script.rto(), wait);
+}
+
+/// The timer ran for the question then (RFC 9293, 3.8.6.1), and not for the data (RFC 6298, 5.1).
+#[test]
+fn what_leaves_when_a_shut_window_opens_has_a_whole_timeout_of_its_own() {
+    let mut script = Script::new(plain(Detection::Sack));
+    script.sender.connect();
+    script.writes(0, 20);
+    assert_eq!(script.opened_with(100, 10 * MSS), first(10));
+    assert_eq!(script.tells(200, 10, 0), [] as [u64; 0]);
+    // It is asked whether there is room, each time twice as late.
+    let asked = [500_000, 1_100_000].map(|us| (us, vec![10]));
+    assert_eq!(script.waits_until(2299), asked);
+    assert_eq!(script.tells(2299, 10, 100), (10..20).collect::<Vec<_>>());
+    assert_eq!(script.waits_until(2598), []);
+    assert_eq!(script.waits_until(2599), [(2_599_000, vec![10])]);
+    assert_eq!(script.sender.counters.timeouts, 1);
+}
+
+/// RFC 5681, 2: a duplicate tells of the window that the one before it told of.
+#[test]
+fn an_acknowledgement_that_tells_of_another_window_is_no_duplicate() {
+    for detection in [Detection::RENO, Detection::NEW_RENO] {
+        let (mut script, _) = Script::opens(plain(detection), 100);
+        assert_eq!(script.tells(200, 1, 50), [10, 11]);
+        for (ms, room) in (201..210).zip(51..) {
+            assert_eq!(script.tells(ms, 1, room), [] as [u64; 0]);
+        }
+        // Those that are.
+        let left = [210, 211, 212].map(|ms| script.tells(ms, 1, 59));
+        assert_eq!(left, [vec![12], vec![13], vec![1]]);
+        assert_eq!(script.sender.counters.fast_recoveries, 1);
     }
 }
 
@@ -223,7 +301,7 @@ fn a_probe_is_new_data_where_there_are_some_whatever_the_window_says() {
 
 #[test]
 fn a_loss_that_only_a_probe_repaired_cuts_the_window_and_a_probe_for_nothing_does_not() {
-    for is_lost in [false, true] {
+    for (is_lost, is_told_of_room) in [(false, false), (true, false), (true, true)] {
         let (mut script, _) = Script::opens(probing(), 10);
         script.acks(200, 9, NONE);
         // A single one may wait for a delayed acknowledgement; but the timer would come no later.
@@ -233,11 +311,27 @@ fn a_loss_that_only_a_probe_repaired_cuts_the_window_and_a_probe_for_nothing_doe
         if !is_lost {
             script.acks(601, 10, NONE);
         }
+        if is_told_of_room {
+            script.tells(601, 10, 1000);
+        }
         assert_eq!(script.writes(610, 1), [10]);
         script.acks(710, 11, NONE);
         assert_eq!(script.sender.counters.probes_repaired, u64::from(is_lost));
         assert_eq!(script.cwnd() < cwnd, is_lost);
     }
+}
+
+/// What this acknowledgement takes in was under way, too.
+#[test]
+fn a_loss_that_a_probe_repaired_leaves_half_of_what_was_under_way_however_much_comes_with_it() {
+    let (mut script, _) = Script::opens(probing(), 10);
+    script.acks(200, 9, NONE);
+    assert_eq!(script.waits_until(550), [(500_000, vec![9])]);
+    script.acks(600, 10, NONE);
+    assert_eq!(script.writes(610, 10), (10..20).collect::<Vec<_>>());
+    script.acks(710, 20, NONE);
+    assert_eq!(script.sender.counters.probes_repaired, 1);
+    assert_eq!(script.ssthresh(), 5);
 }
 
 fn prr(initial_window_segments: u32) -> SenderConfig {

@@ -9,11 +9,14 @@ use packtrain_sim::tcp::sender::{Sender, SenderConfig};
 pub const MSS: u64 = 1000;
 /// Of the handshake, so that the first flight leaves then.
 pub const RTT_MS: u64 = 100;
+/// What the other end says it has room for.
+const WINDOW_BYTES: u64 = 1 << 30;
 
 pub struct Script {
     pub sender: Sender,
     /// Of what left last: whether it could be marked, and told of a cut.
     pub said: (Ecn, bool),
+    ecn: bool,
 }
 
 /// When, in microseconds, and which segments.
@@ -30,11 +33,20 @@ impl Script {
         script.sender.connect();
         script.sender.write(segments * MSS);
         assert_eq!(script.leaves(Instant::ZERO), [0]);
-        let mut answer = Acknowledgement::new(0, 1 << 30, std::iter::empty());
-        (answer.syn, answer.ece) = (true, config.ecn);
-        script.sender.handle(&answer, at_ms(RTT_MS));
-        let first = script.leaves(at_ms(RTT_MS));
+        let first = script.opened(RTT_MS);
         (script, first)
+    }
+
+    /// The answer to the SYN has come, which agrees to what was asked for.
+    pub fn opened(&mut self, ms: u64) -> Vec<u64> {
+        self.opened_with(ms, WINDOW_BYTES)
+    }
+
+    pub fn opened_with(&mut self, ms: u64, window_bytes: u64) -> Vec<u64> {
+        let mut answer = Acknowledgement::new(0, window_bytes, std::iter::empty());
+        (answer.syn, answer.ece) = (true, self.ecn);
+        self.sender.handle(&answer, at_ms(ms));
+        self.leaves(at_ms(ms))
     }
 
     pub fn new(config: SenderConfig) -> Script {
@@ -43,7 +55,11 @@ impl Script {
             ..config
         });
         let said = (Ecn::NotCapable, false);
-        Script { sender, said }
+        Script {
+            sender,
+            said,
+            ecn: config.ecn,
+        }
     }
 
     fn leaves(&mut self, now: Instant) -> Vec<u64> {
@@ -65,10 +81,17 @@ impl Script {
         let due = self.sender.poll_timeout();
         assert!(due.is_none_or(|due| due > now), "a timer was due {due:?}");
         let sacks = (!sacked.is_empty()).then(|| sacked.start * MSS..sacked.end * MSS);
-        let mut said = Acknowledgement::new(to * MSS, 1 << 30, sacks.into_iter());
+        let mut said = Acknowledgement::new(to * MSS, WINDOW_BYTES, sacks.into_iter());
         said.ece = ece;
         self.sender.handle(&said, now);
         self.leaves(now)
+    }
+
+    /// So many have come, and there is room for so many behind them.
+    pub fn tells(&mut self, ms: u64, to: u64, room: u64) -> Vec<u64> {
+        let said = Acknowledgement::new(to * MSS, room * MSS, std::iter::empty());
+        self.sender.handle(&said, at_ms(ms));
+        self.leaves(at_ms(ms))
     }
 
     pub fn writes(&mut self, ms: u64, segments: u64) -> Vec<u64> {

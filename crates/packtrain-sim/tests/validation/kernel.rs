@@ -4,13 +4,12 @@
 //! 1 Gbit/s. Its segments of 1448 bytes have time stamps, which ours have not: 1538 bytes on the wire and not 1526.
 
 use packtrain_proto::time::Duration;
-use packtrain_sim::fabric::{Ends, Fabric, FabricConfig, FlowConfig, RouteConfig, UNLIMITED_BYTES};
+use packtrain_sim::fabric::{Ends, Fabric, FabricConfig};
 use packtrain_sim::net::loss::LossConfig;
 use packtrain_sim::net::queue::{Discipline, QueueConfig, QueueLimit};
 use packtrain_sim::net::wire::WireConfig;
-use packtrain_sim::tcp::sender::SenderConfig;
 
-use crate::support::{ms, unrecorded};
+use crate::support::ms;
 
 const BPS: u64 = 50_000_000;
 const TIME_STAMPS: f64 = 1526.0 / 1538.0;
@@ -25,37 +24,8 @@ fn goodput_mbps(cubic: bool, rtt: Duration, every: Option<u64>, packets: usize) 
     };
     let mut there = wire(BPS);
     there.loss = every.map(|every| LossConfig::Periodic { every });
-    let linux = SenderConfig {
-        mss: 1448,
-        cubic,
-        hystart: cubic,
-        ..SenderConfig::linux()
-    };
-    let mut ends = Ends {
-        sender: unrecorded(linux),
-        ..Ends::default()
-    };
-    ends.receiver.delayed_ack = Some(ms(40));
-    ends.receiver.window_bytes = 16 << 20;
-    let config = FabricConfig {
-        lines: vec![
-            WireConfig::perfect(1_000_000_000, Duration::ZERO),
-            there,
-            wire(BPS),
-        ],
-        flows: vec![FlowConfig {
-            ends,
-            route: RouteConfig {
-                forward: vec![0, 1],
-                back: vec![2],
-            },
-            group: 0,
-            starts: Duration::ZERO,
-            writes: vec![(Duration::ZERO, UNLIMITED_BYTES)],
-            feeds: None,
-        }],
-        ..FabricConfig::default()
-    };
+    let port = WireConfig::perfect(1_000_000_000, Duration::ZERO);
+    let config = FabricConfig::bulk(vec![port, there], vec![wire(BPS)], Ends::linux(cubic));
     let mut fabric = Fabric::new(&config, ());
     fabric.run_for(Duration::from_secs(2));
     let before = fabric.count(0);
@@ -72,17 +42,13 @@ fn judge(what: &str, ours: f64, kernel: f64, within: f64) {
 
 #[test]
 fn losses_leave_a_kernel_as_much_within_a_twentieth() {
-    for (every, reno, cubic) in [(400, 6.395, 6.27), (1000, 10.74, 10.83)] {
+    // At a window of ten segments CUBIC has 1.08 where each acknowledgement tells anew how it grows (`SenderConfig::cubic_holds`).
+    for (every, reno, cubic) in [(400, 6.395, 6.27), (1000, 10.74, 10.83), (100, 2.91, 2.74)] {
         for (is_cubic, name, kernel) in [(false, "reno", reno), (true, "cubic", cubic)] {
             let ours = goodput_mbps(is_cubic, ms(40), Some(every), 10_000);
             judge(&format!("{name}, each {every}th"), ours, kernel, 0.05);
         }
     }
-    let reno = goodput_mbps(false, ms(40), Some(100), 10_000);
-    judge("reno, each 100th", reno, 2.91, 0.05);
-    // A window of ten segments is cut once in ten round trips, by CUBIC's integers.
-    let cubic = goodput_mbps(true, ms(40), Some(100), 10_000);
-    judge("cubic, each 100th", cubic, 2.74, 0.1);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn newreno() -> SenderConfig {
     }
 }
 
-/// `--tcp cubic`
+/// `--tcp cubic --counts-once`: as it comes ns-3's counts some acknowledgements twice, which ours has no reason for (docs/validation.md).
 fn cubic() -> SenderConfig {
     SenderConfig {
         cubic: true,
@@ -152,6 +152,8 @@ fn losses_at_even_distances_leave_what_they_leave_there() {
         (1000, 100, classic(), "newreno, classic", 4_121_703.0),
         (1000, 100, newreno(), "newreno", 4_211_479.0),
         (1000, 20, classic(), "newreno, classic", 20_323_085.0),
+        (1000, 100, cubic(), "cubic", 5_458_728.0),
+        (100, 100, cubic(), "cubic", 1_272_734.0),
     ] {
         let ours = lossy(ms(rtt), LossConfig::Periodic { every }, sender).goodput_bps(30, 130);
         let what = format!("{name}, each {every}th lost, {rtt} ms");
@@ -159,15 +161,28 @@ fn losses_at_even_distances_leave_what_they_leave_there() {
     }
 }
 
-/// Where windows are of ten segments a single one in each recovery is a tenth, and CUBIC's window is a cube of the time of each
-/// acknowledgement. How much further off they are is written down, so that it is seen when it changes.
+/// `--seconds 160 --ignore-s 40`, with `--bottleneck-bps 1e7`, `--queue-bytes` and `--rtt-ms`: a quarter of what is under way.
 #[test]
-fn where_windows_are_small_or_cubes_they_leave_about_as_much() {
+fn small_queues_keep_a_line_as_full_as_there() {
+    for (queue_bytes, rtt, ns3) in [(31_250, 100, 9_514_711.0), (6250, 20, 9_292_395.0)] {
+        let one = Dumbbell {
+            bps: 10_000_000,
+            queue_bytes,
+            loss: None,
+            ..lossy(ms(rtt), LossConfig::Periodic { every: 1 }, cubic())
+        };
+        let what = format!("cubic, a queue of {queue_bytes} bytes");
+        judge(&what, one.goodput_bps(40, 160), ns3, 0.03);
+    }
+}
+
+/// Where windows are of ten segments a single one in each recovery is a tenth. How much further off they are is written down, so that
+/// it is seen when it changes.
+#[test]
+fn where_windows_are_small_they_leave_about_as_much() {
     for (every, sender, name, ns3, ratio) in [
         (100, classic(), "newreno, classic", 1_088_664.0, 1.106),
         (100, newreno(), "newreno", 1_166_045.0, 1.033),
-        (1000, cubic(), "cubic", 5_128_468.0, 1.038),
-        (100, cubic(), "cubic", 1_362_510.0, 0.932),
     ] {
         let ours = lossy(ms(100), LossConfig::Periodic { every }, sender).goodput_bps(30, 130);
         judge(
@@ -196,11 +211,5 @@ fn losses_by_chance_leave_what_they_leave_there() {
         ours.sum::<f64>() / 5.0
     };
     judge("newreno, by chance", mean(newreno()), 12_883_551.0, 0.03);
-    // ns-3's CUBIC has a tenth more where windows are of ten segments: see above.
-    judge(
-        "cubic, by chance",
-        mean(cubic()),
-        14_781_092.0 * 0.894,
-        0.02,
-    );
+    judge("cubic, by chance", mean(cubic()), 13_332_443.0, 0.03);
 }

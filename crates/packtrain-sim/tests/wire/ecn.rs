@@ -125,6 +125,17 @@ fn the_queue_is_as_it_is_when_the_frame_comes_and_not_when_it_leaves() {
 }
 
 #[test]
+fn a_queue_of_just_the_threshold_marks_nothing_and_a_longer_one_does() {
+    let mut driven = Driven::new(&marking(2000), 1);
+    driven.offer(bare(2000));
+    driven.offer(ip(false, 0, 2, 100));
+    driven.offer(ip(false, 0, 2, 100));
+    driven.drain();
+    let bits = [1, 2].map(|i| read(&driven.arrived[i], false, 0).0);
+    assert_eq!(bits, [2, 3]);
+}
+
+#[test]
 fn a_mark_does_not_save_from_the_limit_and_a_huge_frame_has_it_in_its_header() {
     let mut driven = Driven::new(&marking(1000), 1);
     assert!(driven.offer(huge(1, 4, 1000)));

@@ -66,9 +66,16 @@ pub fn evaluate(text: &str, node: &Node, names: &dyn Names) -> Result<Value, Exp
                 .ok_or_else(|| unknown_name(text, node, name, names));
         }
         Kind::Negate(of) => -number(of)?,
-        Kind::Not(of) => truth(number(of)? == 0.0),
-        Kind::Binary(Operator::And, of) => truth(number(&of[0])? != 0.0 && number(&of[1])? != 0.0),
-        Kind::Binary(Operator::Or, of) => truth(number(&of[0])? != 0.0 || number(&of[1])? != 0.0),
+        Kind::Not(of) => not(number(of)?),
+        Kind::Binary(Operator::And, of) => match number(&of[0])? {
+            0.0 => 0.0,
+            left => and(left, number(&of[1])?),
+        },
+        // One is true where not both are false.
+        Kind::Binary(Operator::Or, of) => match not(number(&of[0])?) {
+            0.0 => 1.0,
+            neither => not(and(neither, not(number(&of[1])?))),
+        },
         Kind::Binary(operator @ (Operator::Equal | Operator::NotEqual), of) => {
             let [left, right] = [&of[0], &of[1]].map(|node| evaluate(text, node, names));
             let (left, right) = (left?, right?);
@@ -76,7 +83,10 @@ pub fn evaluate(text: &str, node: &Node, names: &dyn Names) -> Result<Value, Exp
                 let message = "a number is compared with a text".into();
                 return Err(error(text, node.at, message));
             }
-            truth((left == right) == (*operator == Operator::Equal))
+            match (left, right) {
+                (Value::Number(left), Value::Number(right)) => binary(*operator, left, right),
+                (left, right) => truth((left == right) == (*operator == Operator::Equal)),
+            }
         }
         Kind::Binary(Operator::Add, of) => {
             let [left, right] = [&of[0], &of[1]].map(|node| evaluate(text, node, names));
@@ -91,7 +101,9 @@ pub fn evaluate(text: &str, node: &Node, names: &dyn Names) -> Result<Value, Exp
             check_arguments(text, node, function, arguments)?;
             match (function.as_str(), own_function(function)) {
                 ("if", _) => {
-                    let taken = if number(&arguments[0])? != 0.0 { 1 } else { 2 };
+                    let condition = number(&arguments[0])?;
+                    let is_true = condition != 0.0 && !condition.is_nan();
+                    let taken = if is_true { 1 } else { 2 };
                     return evaluate(text, &arguments[taken], names);
                 }
                 (function, Some(_)) => {
@@ -240,18 +252,39 @@ fn own(function: &str, of: &[f64]) -> f64 {
 }
 
 fn binary(operator: Operator, a: f64, b: f64) -> f64 {
+    // Of what is no number nobody knows whether it is less, nor whether it is not.
+    let compared = |of: bool| match a.is_nan() || b.is_nan() {
+        true => f64::NAN,
+        false => truth(of),
+    };
     match operator {
-        Operator::Less => truth(a < b),
-        Operator::LessOrEqual => truth(a <= b),
-        Operator::Greater => truth(a > b),
-        Operator::GreaterOrEqual => truth(a >= b),
+        Operator::Less => compared(a < b),
+        Operator::LessOrEqual => compared(a <= b),
+        Operator::Greater => compared(a > b),
+        Operator::GreaterOrEqual => compared(a >= b),
+        Operator::Equal => compared(a == b),
+        Operator::NotEqual => compared(a != b),
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,
         Operator::Divide => a / b,
         Operator::Power => libm::pow(a, b),
-        Operator::Add | Operator::Equal | Operator::NotEqual | Operator::And | Operator::Or => {
-            unreachable!("evaluated by itself")
-        }
+        Operator::Add | Operator::And | Operator::Or => unreachable!("evaluated by itself"),
+    }
+}
+
+fn not(of: f64) -> f64 {
+    match of.is_nan() {
+        true => of,
+        false => truth(of == 0.0),
+    }
+}
+
+/// False where one is false, whatever the other one is.
+fn and(a: f64, b: f64) -> f64 {
+    match (a.is_nan(), b.is_nan()) {
+        _ if a == 0.0 || b == 0.0 => 0.0,
+        (false, false) => 1.0,
+        _ => f64::NAN,
     }
 }
 

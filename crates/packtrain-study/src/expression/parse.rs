@@ -4,6 +4,8 @@ use super::{ExpressionError, Kind, Node, Operator, TEXT_BYTES_MAX, error};
 
 /// Parentheses, signs and calls within each other.
 const DEPTH_MAX: usize = 64;
+/// Of an expression: a sum of many is a tree as deep as it is long, and whoever walks it recurses as deeply.
+pub const OPERATORS_MAX: usize = 200;
 
 const COMPARISONS: [(&str, Operator); 6] = [
     ("<=", Operator::LessOrEqual),
@@ -23,6 +25,7 @@ pub fn parse(text: &str) -> Result<Node, ExpressionError> {
         text,
         at: 0,
         depth: 0,
+        operators: 0,
     };
     let root = parser.or()?;
     parser.space();
@@ -37,6 +40,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    operators: usize,
 }
 
 impl Parser<'_> {
@@ -94,10 +98,27 @@ impl Parser<'_> {
         node
     }
 
+    fn join(
+        &mut self,
+        operator: Operator,
+        left: Node,
+        right: Node,
+    ) -> Result<Node, ExpressionError> {
+        self.operators += 1;
+        if self.operators > OPERATORS_MAX {
+            return Err(self.wrong(&format!("more than {OPERATORS_MAX} operators")));
+        }
+        Ok(Node {
+            at: left.at,
+            kind: Kind::Binary(operator, Box::new([left, right])),
+        })
+    }
+
     fn or(&mut self) -> Result<Node, ExpressionError> {
         let mut left = self.and()?;
         while self.take_word("or") {
-            left = binary(Operator::Or, left, self.and()?);
+            let right = self.and()?;
+            left = self.join(Operator::Or, left, right)?;
         }
         Ok(left)
     }
@@ -105,7 +126,8 @@ impl Parser<'_> {
     fn and(&mut self) -> Result<Node, ExpressionError> {
         let mut left = self.not()?;
         while self.take_word("and") {
-            left = binary(Operator::And, left, self.not()?);
+            let right = self.not()?;
+            left = self.join(Operator::And, left, right)?;
         }
         Ok(left)
     }
@@ -129,7 +151,7 @@ impl Parser<'_> {
         if COMPARISONS.iter().any(|(symbol, _)| self.take(symbol)) {
             return Err(self.wrong("comparisons have two sides: join several with and"));
         }
-        Ok(binary(*operator, left, right))
+        self.join(*operator, left, right)
     }
 
     fn sum(&mut self) -> Result<Node, ExpressionError> {
@@ -140,7 +162,8 @@ impl Parser<'_> {
                 () if self.take("-") => Operator::Subtract,
                 () => return Ok(left),
             };
-            left = binary(operator, left, self.product()?);
+            let right = self.product()?;
+            left = self.join(operator, left, right)?;
         }
     }
 
@@ -152,7 +175,8 @@ impl Parser<'_> {
                 () if self.take("/") => Operator::Divide,
                 () => return Ok(left),
             };
-            left = binary(operator, left, self.unary()?);
+            let right = self.unary()?;
+            left = self.join(operator, left, right)?;
         }
     }
 
@@ -171,7 +195,7 @@ impl Parser<'_> {
             return Ok(base);
         }
         let exponent = self.nested(Parser::unary)?;
-        Ok(binary(Operator::Power, base, exponent))
+        self.join(Operator::Power, base, exponent)
     }
 
     fn primary(&mut self) -> Result<Node, ExpressionError> {
@@ -267,12 +291,5 @@ impl Parser<'_> {
             }
             Err(_) => Err(self.wrong(&format!("{text:?} is no number"))),
         }
-    }
-}
-
-fn binary(operator: Operator, left: Node, right: Node) -> Node {
-    Node {
-        at: left.at,
-        kind: Kind::Binary(operator, Box::new([left, right])),
     }
 }

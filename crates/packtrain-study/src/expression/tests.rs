@@ -245,3 +245,49 @@ proptest! {
         let _ = Expression::parse(&text).and_then(|e| e.evaluate(&known()));
     }
 }
+
+#[test]
+fn a_long_sum_is_refused_before_it_is_too_deep_for_a_stack() {
+    let sum = |terms: usize| Expression::parse(&vec!["1"; terms].join(" + "));
+    let operators = parse::OPERATORS_MAX;
+    assert_eq!(
+        sum(operators + 1).unwrap().number(&Known(BTreeMap::new())),
+        Ok(operators as f64 + 1.0)
+    );
+    let error = sum(operators + 2).unwrap_err();
+    assert_eq!(error.message, format!("more than {operators} operators"));
+    let many = vec!["1 < 2"; operators].join(" and ");
+    assert!(Expression::parse(&many).is_err());
+}
+
+#[test]
+fn of_what_is_no_number_a_comparison_is_neither_true_nor_false() {
+    let of = |text: &str| {
+        Expression::parse(text)
+            .unwrap()
+            .number(&Known(BTreeMap::new()))
+            .unwrap()
+    };
+    for unknown in [
+        "0/0 > 5",
+        "not (0/0 > 5)",
+        "0/0 != 0/0",
+        "not (0/0 == 1)",
+        "1 and 0/0 < 1",
+        "0/0 < 1 or 0",
+        "not 0/0",
+    ] {
+        assert!(of(unknown).is_nan(), "{unknown}");
+    }
+    for (known, value) in [
+        ("0 and 0/0 < 1", 0.0),
+        ("0/0 < 1 and 0", 0.0),
+        ("1 or 0/0 < 1", 1.0),
+        ("0/0 < 1 or 1", 1.0),
+        ("if(0/0 > 5, 1, 2)", 2.0),
+        ("if(not (0/0 > 5), 1, 2)", 2.0),
+        ("not 0 and 2 or 0", 1.0),
+    ] {
+        assert_eq!(of(known), value, "{known}");
+    }
+}

@@ -5,10 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::sweep::{Plan, sweep};
 
-/// A thing whose level is F to the power of p, and expectations of it.
-fn judged(expects: &str, vary: &[&str], quick: bool) -> Vec<Verdict> {
-    let text = format!(
-        r#"
+/// A thing whose level is F to the power of p.
+const TEXT: &str = r#"
 title = "Powers"
 kind = "fake"
 [parameters.F]
@@ -21,17 +19,21 @@ one_of = ["slow", "very-fast"]
 [let]
 half = "p / 2"
 double = "2 * F"
+y_is_known = "1"
 [[thing]]
 name = "a"
-level = "${{F ^ p * if(how == 'slow', 1, 3)}}"
+level = "${F ^ p * if(how == 'slow', 1, 3)}"
 [[value]]
 name = "y"
 is = "level(a)"
 [[value]]
 name = "unknown"
 is = "0 / 0 * y"
-{expects}"#
-    );
+{expects}"#;
+
+/// With expectations of it.
+fn judged(expects: &str, vary: &[&str], quick: bool) -> Vec<Verdict> {
+    let text = TEXT.replace("{expects}", expects);
     let scenario = Scenario::read(Path::new("powers.toml"), &text).unwrap();
     let vary: Vec<String> = vary.iter().map(|text| (*text).to_owned()).collect();
     let plan = Plan {
@@ -123,10 +125,14 @@ fn over_words_a_point_is_asked_for_by_its_word() {
     let verdicts = judged(&over_how(right), &vary, false);
     assert_eq!(verdicts[0].met(), Some(true), "{verdicts:?}");
     assert_eq!(verdicts[0].checks[1].at, "over how, F = 4");
-    let verdicts = judged(&over_how("at(y, 'fast') > 0"), &vary, false);
-    assert_eq!(verdicts[0].met(), Some(false));
-    let trouble = verdicts[0].checks[0].trouble.clone().unwrap();
-    assert!(trouble.starts_with("no point is at fast"), "{trouble}");
+    // Not even what stands beside it is known to be wrong.
+    let verdicts = judged(&over_how("at(y, 'fast') > 0 and 1"), &vary, false);
+    assert_eq!(verdicts[0].met(), None);
+    let why_not = verdicts[0].why_not.as_deref();
+    assert_eq!(why_not, Some("no point is at how = fast"));
+    // What is asked for in a branch that is not taken is not asked for.
+    let verdicts = judged(&over_how("y_is_known or at(y, 'fast') > 0"), &vary, false);
+    assert_eq!(verdicts[0].met(), Some(true), "{verdicts:?}");
 }
 
 #[test]
@@ -162,8 +168,36 @@ fn of_what_is_no_number_nothing_is_true() {
         trouble("not rises(y) or least(unknown) < 1"),
         "least(unknown) is no number"
     );
-    assert!(trouble("at(y, 7) == 1").starts_with("no point is at 7"));
-    assert!(trouble("double > 0").starts_with("double differs from point to point"));
+    let unknown = &judged(&each("not (0/0 > y)"), &[], false)[0];
+    assert_eq!(unknown.met(), Some(false));
+    let trouble = unknown.checks[0].trouble.as_deref();
+    assert_eq!(trouble, Some("it is no number"));
+    let absent = &judged(&over_f("at(y, 7) == 1"), &["F=0..3"], false)[0];
+    assert_eq!(
+        (absent.met(), absent.why_not.as_deref()),
+        (None, Some("no point is at F = 7"))
+    );
+}
+
+#[test]
+fn what_can_be_judged_of_no_run_is_told_before_any() {
+    let text = TEXT.replace("{expects}", &over_f("double > 0"));
+    let scenario = Scenario::read(Path::new("powers.toml"), &text).unwrap();
+    let plan = |vary: &[&str]| Plan {
+        quick: false,
+        settings: scenario.settings(false, &[]).unwrap(),
+        varied: {
+            let vary: Vec<String> = vary.iter().map(|text| (*text).to_owned()).collect();
+            scenario.varied(false, &vary).unwrap()
+        },
+        seeds: vec![1],
+    };
+    let error = sweep(&scenario, plan(&["F=1..3"]), 1, None, &()).unwrap_err();
+    let error = error.to_string();
+    let begin = "the expectation \"s\" cannot be judged: double differs from point to point";
+    assert!(error.starts_with(begin), "{error}");
+    // Where nobody asks for it nothing is wrong.
+    assert!(sweep(&scenario, plan(&["p=1,2"]), 1, None, &()).is_ok());
 }
 
 #[test]

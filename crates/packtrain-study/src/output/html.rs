@@ -21,7 +21,9 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 .words th, .words td { text-align: left; }
 pre { border: 1px solid var(--line); padding: .5rem 1rem; overflow-x: auto; white-space: pre-wrap; }
-svg { width: 100%; height: auto; break-inside: avoid; }
+svg { width: 100%; min-width: 34rem; height: auto; break-inside: avoid; }
+.wide td, .wide th { white-space: nowrap; }
+@media print { svg { min-width: 0; } .wide td { white-space: normal; } tr { break-inside: avoid; } h2 { break-after: avoid; } }
 ";
 
 pub fn html(study: &Study<'_>) -> String {
@@ -53,7 +55,7 @@ pub fn html(study: &Study<'_>) -> String {
         let _ = writeln!(out, "<p>{}</p>", escaped(paragraph));
     }
     for drawn in plots(study) {
-        let _ = writeln!(out, "{}", drawn.chart.inline());
+        let _ = writeln!(out, "<div class=\"wide\">{}</div>", drawn.chart.inline());
     }
     verdicts(&mut out, study.verdicts);
     results(&mut out, study);

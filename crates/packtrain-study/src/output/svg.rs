@@ -3,10 +3,12 @@
 mod axis;
 mod chart;
 
+pub use axis::Labels;
 pub use chart::{Chart, Line, Mark, Panel, STYLE};
 
 use super::Study;
 use crate::expression::Value;
+use crate::parameters::Kind;
 use crate::run::by_size;
 use crate::scenario::{Plot, X};
 use crate::sweep::{Point, words_at};
@@ -39,7 +41,12 @@ pub fn plots(study: &Study<'_>) -> Vec<Drawn> {
                 X::Size => "size of a data unit [bytes]".into(),
                 X::Parameter(name) => x_label(study, name),
             },
-            log_x: plot.log_x,
+            x_ticks: match &plot.x {
+                X::Time | X::Size => Labels::Numbers,
+                X::Parameter(name) => x_ticks(study, name),
+            },
+            // Words have no logarithm.
+            log_x: plot.log_x && !words_of(study, plot),
             log_y: plot.log_y,
             panels,
         };
@@ -59,6 +66,26 @@ fn x_label(study: &Study<'_>, name: &str) -> String {
     match says.is_empty() || says.chars().count() > 60 {
         true => name.to_owned(),
         false => format!("{name}: {says}"),
+    }
+}
+
+fn x_ticks(study: &Study<'_>, name: &str) -> Labels {
+    match study.scenario.parameters.get(name).map(|of| &of.kind) {
+        Ok(Kind::Number(range)) => Labels::Of(range.dimension),
+        Ok(Kind::Choice(_)) => Labels::Words(
+            study
+                .varied(name)
+                .map(|vary| vary.values.iter().map(ToString::to_string).collect())
+                .unwrap_or_default(),
+        ),
+        Err(_) => Labels::Numbers,
+    }
+}
+
+fn words_of(study: &Study<'_>, plot: &Plot) -> bool {
+    match &plot.x {
+        X::Parameter(name) => matches!(x_ticks(study, name), Labels::Words(_)),
+        _ => false,
     }
 }
 
@@ -92,9 +119,12 @@ fn of_one_run(study: &Study<'_>, plot: &Plot, called: fn(&str) -> String) -> Vec
     panels
 }
 
-/// A line a value, for each combination of what else is varied.
+/// A line a value, for each combination of what else is varied; nothing where the parameter itself is not.
 fn over_parameter(study: &Study<'_>, plot: &Plot, name: &str) -> Vec<Panel> {
     let (scenario, results) = (study.scenario, study.results);
+    let Some(over) = study.varied(name) else {
+        return Vec::new();
+    };
     let others: Vec<Vary> = results
         .plan
         .varied
@@ -110,8 +140,14 @@ fn over_parameter(study: &Study<'_>, plot: &Plot, name: &str) -> Vec<Panel> {
         let unit = &scenario.values[index].unit;
         let mut lines: Vec<Line> = Vec::new();
         for point in &results.points {
-            let Some(x) = point.settings.get(name).and_then(Value::number) else {
-                continue;
+            let x = match point.settings.get(name) {
+                Some(Value::Number(x)) => *x,
+                // Its place among the words.
+                Some(word) => match over.values.iter().position(|value| value == word) {
+                    Some(place) => place as f64,
+                    None => continue,
+                },
+                None => continue,
             };
             let name = match others.is_empty() {
                 true => y.clone(),

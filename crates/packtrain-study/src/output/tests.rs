@@ -65,7 +65,15 @@ fn scenario() -> Scenario {
 }
 
 fn study<T>(vary: &[&str], seeds: &[u64], with: impl FnOnce(&Study<'_>) -> T) -> T {
-    let scenario = scenario();
+    study_of(&scenario(), vary, seeds, with)
+}
+
+fn study_of<T>(
+    scenario: &Scenario,
+    vary: &[&str],
+    seeds: &[u64],
+    with: impl FnOnce(&Study<'_>) -> T,
+) -> T {
     let vary: Vec<String> = vary.iter().map(|text| (*text).to_owned()).collect();
     let plan = Plan {
         quick: false,
@@ -74,13 +82,13 @@ fn study<T>(vary: &[&str], seeds: &[u64], with: impl FnOnce(&Study<'_>) -> T) ->
         seeds: seeds.to_vec(),
     };
     let results = match vary.is_empty() {
-        true => single(&scenario, plan, &()),
-        false => sweep(&scenario, plan, 2, None, &()),
+        true => single(scenario, plan, &()),
+        false => sweep(scenario, plan, 2, None, &()),
     };
     let results = results.unwrap();
-    let verdicts = judge(&scenario, &results);
+    let verdicts = judge(scenario, &results);
     with(&Study {
-        scenario: &scenario,
+        scenario,
         results: &results,
         verdicts: &verdicts,
         command: "packtrain sim sweep levels.toml --vary 'F=1..3'",
@@ -311,8 +319,11 @@ fn plots_are_drawn_of_what_there_is_and_are_well_formed() {
         assert!(svg.contains("level, as the paper has it"));
         assert_eq!(plots[0].chart.panels.len(), 2, "one for each unit");
     });
-    let time = study(&[], &[1], |study| svg::plots(study).pop().unwrap());
+    let mut run = study(&[], &[1], svg::plots);
+    let time = run.pop().unwrap();
     assert_eq!(time.file, "levels-2.svg");
+    assert!(run.is_empty(), "a run has one point over F, and no line");
+    assert!(study(&["rtt=10ms,20ms"], &[1], svg::plots).is_empty());
     check_xml(&time.chart.svg());
 }
 
@@ -405,4 +416,29 @@ fn only_what_is_named(schema: &mut serde_json::Value) {
         serde_json::Value::Array(items) => items.iter_mut().for_each(only_what_is_named),
         _ => {}
     }
+}
+
+#[test]
+fn over_words_each_has_its_place_and_over_a_time_ticks_have_units() {
+    let over = |name: &str, vary: &[&str]| {
+        let text = TEXT.replace("x = \"F\"", &format!("x = \"{name}\""));
+        let scenario = Scenario::read(Path::new("levels.toml"), &text).unwrap();
+        study_of(&scenario, vary, &[1, 2], |study| {
+            svg::plots(study)[0].chart.svg()
+        })
+    };
+    let words = over("how", &["how=c", "F=1..3"]);
+    check_xml(&words);
+    assert!(words.contains(">c</text>"), "{words}");
+    assert_eq!(
+        words.matches("class=\"path").count(),
+        0,
+        "words have no order"
+    );
+    assert!(words.contains("class=\"mark m0\""));
+    let times = over("rtt", &["rtt=10ms,100ms"]);
+    assert!(
+        times.contains(">10ms</text>") && times.contains(">100ms</text>"),
+        "{times}"
+    );
 }

@@ -19,6 +19,9 @@ use crate::model::SIZE;
 use crate::parameters::Parameters;
 use crate::quantity::Quantity;
 
+/// A column of the results beside those of parameters and values.
+pub const SEED: &str = "seed";
+
 /// What every kind has: read here, with its expressions.
 pub const COMMON: [&str; 13] = [
     "title",
@@ -161,6 +164,9 @@ fn named<'a>(
 
 fn new_name(name: &str, names: &mut BTreeSet<String>) -> Result<(), String> {
     check_name(name)?;
+    if name == SEED {
+        return Err(format!("{name} is what the column of seeds is called"));
+    }
     match names.insert(name.to_owned()) {
         true => Ok(()),
         false => Err(format!("{name} is the name of something else already")),

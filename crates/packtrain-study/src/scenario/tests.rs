@@ -308,3 +308,69 @@ fn a_run_says_how_far_it_is() {
     run(&scenario, &prepared, 1, &seen).unwrap();
     assert_eq!(*seen.0.borrow(), [0.5, 1.0]);
 }
+
+#[test]
+fn what_no_run_can_mend_is_told_before_one() {
+    let text = |more: &str| {
+        format!(
+            "title = \"x\"\nkind = \"fake\"\n[parameters.F]\ndefault = 2\n[parameters.how]\ndefault = \"a\"\n\
+             one_of = [\"a\", \"b\"]\n[[thing]]\nname = \"t\"\nlevel = 1\n{more}"
+        )
+    };
+    let value = "[[value]]\nname = \"y\"\nis = \"level(t)\"\n";
+    let over = |over: &str, that: &str| {
+        let expect = format!("[[expect]]\nsays = \"s\"\nover = \"{over}\"\nthat = \"{that}\"\n");
+        errors(&text(&(value.to_owned() + &expect)))
+    };
+    for (error, message) in [
+        (
+            errors(&text("[[value]]\nname = \"y\"\nis = \"how\"\n")),
+            "s.toml:13: value.is: a text, where a number is wanted",
+        ),
+        (
+            errors(&text("[[value]]\nname = \"seed\"\nis = \"1\"\n")),
+            "s.toml:12: value.name: seed is what the column of seeds is called",
+        ),
+        (
+            over("F", "at(y, G) > 1"),
+            "s.toml:17: expect.that: nothing is called G (near it: F)",
+        ),
+        (
+            over("F", "at(y, 'a') > 1"),
+            "s.toml:17: expect.that: 'a' is a text, where a number is wanted",
+        ),
+        (
+            over("how", "at(y, 1) > 1"),
+            "s.toml:17: expect.that: it has words: say of which, as in at(ratio, 'drr')",
+        ),
+    ] {
+        assert!(error.starts_with(message), "{error}");
+    }
+}
+
+#[test]
+fn bounds_of_words_and_bounds_that_leave_nothing_are_refused() {
+    let text = "title = \"x\"\nkind = \"fake\"\n[parameters.F]\ndefault = 2\nleast = 3\nmost = 1\n\
+                [parameters.how]\ndefault = \"a\"\none_of = [\"a\"]\nleast = 1\nwhole = true\n\
+                [parameters.n]\ndefault = 1.5\nwhole = true\n[[thing]]\nname = \"t\"\nlevel = 1\n";
+    assert_eq!(
+        errors(text),
+        "s.toml:4: parameters.F.default: F=2: F is a number from 3 to 1\n\
+         s.toml:5: parameters.F.least: 3 is above 1\n\
+         s.toml:10: parameters.how.least: it is one of some words, and no number\n\
+         s.toml:11: parameters.how.whole: it is one of some words, and no number\n\
+         s.toml:13: parameters.n.default: n=1.5: n is a whole number, as in 13"
+    );
+}
+
+#[test]
+fn names_that_need_each_other_are_each_told() {
+    let text = "title = \"x\"\nkind = \"fake\"\n[let]\na = \"b + 1\"\nb = \"a + b\"\nc = \"a + d\"\n\
+                [[thing]]\nname = \"t\"\nlevel = 1\n";
+    assert_eq!(
+        errors(text),
+        "s.toml:4: let.a: b is not known yet: what uses it stands below it (at character 1 of \"b + 1\")\n\
+         s.toml:5: let.b: b is not known yet: what uses it stands below it (at character 5 of \"a + b\")\n\
+         s.toml:6: let.c: nothing is called d (near it: a, b) (at character 5 of \"a + d\")"
+    );
+}

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -80,12 +80,8 @@ impl Store {
             source,
         };
         let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
+        // Whoever else writes to it by mistake, no line is written over another.
+        let file = options.read(true).append(true).create(true).open(path);
         let mut store = Store {
             path: path.to_owned(),
             file: file.map_err(failed)?,
@@ -114,7 +110,6 @@ impl Store {
             store.read_line(number, line, ours.values.len())?;
         }
         store.file.set_len(whole as u64).map_err(failed)?;
-        store.file.seek(SeekFrom::End(0)).map_err(failed)?;
         if whole == 0 {
             store.write(&ours)?;
         }
@@ -147,11 +142,10 @@ impl Store {
             .iter()
             .find(|(name, value)| theirs.settings.get(*name) != Some(value));
         match differs {
-            Some((name, value)) => {
-                let nothing = "nothing".to_owned();
-                let before = theirs.settings.get(name).unwrap_or(&nothing);
-                another(format!("{name} was {before} and not {value}"))
-            }
+            Some((name, value)) => another(match theirs.settings.get(name) {
+                Some(before) => format!("{name} was {before} and not {value}"),
+                None => format!("{name} was varied, and is {value} now"),
+            }),
             None => Ok(()),
         }
     }

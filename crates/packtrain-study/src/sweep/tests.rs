@@ -166,7 +166,7 @@ fn a_store_of_another_sweep_is_refused_and_says_why() {
     );
     assert_eq!(
         open(NOISY, &["how=drop-tail"], "0.1.0"),
-        another("how was nothing and not drop-tail")
+        another("how was varied, and is drop-tail now")
     );
     fs::write(&file.0, "a letter to somebody").unwrap();
     let error = file.open().unwrap_err().to_string();
@@ -247,5 +247,20 @@ fn a_single_run_has_its_series() {
             ..results
         }),
         all(&swept)
+    );
+}
+
+#[test]
+fn more_runs_than_memory_has_room_for_are_refused() {
+    let scenario = crate::scenario::tests::whole();
+    let plan = Plan {
+        seeds: (1..=10_000).collect(),
+        varied: vec![Vary::parse("rtt=1ms..101ms/1ms", &scenario.parameters).unwrap()],
+        ..Plan::of_sweep(&scenario, false, &[], &[], None).unwrap()
+    };
+    let error = sweep(&scenario, plan, 1, None, &()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "101 points with 10000 seeds each, and 1000000 runs are the most"
     );
 }

@@ -244,7 +244,10 @@ fn of_sweep(error: &SweepError) -> u8 {
     match error {
         SweepError::Vary(_) => 2,
         SweepError::Store(StoreError::File { .. }) => 1,
-        SweepError::Store(_) | SweepError::Point { .. } | SweepError::Run { .. } => 3,
+        SweepError::Store(_)
+        | SweepError::Point { .. }
+        | SweepError::Expectation { .. }
+        | SweepError::Run { .. } => 3,
     }
 }
 

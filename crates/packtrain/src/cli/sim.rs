@@ -8,7 +8,8 @@ mod progress;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
@@ -145,13 +146,24 @@ fn check_places(outputs: &OutputArguments) -> Result<(), CliError> {
     let failed = |path: &Path, error| CliError::failed(&path.display().to_string(), error);
     if let Some(folder) = &outputs.svg {
         fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+        let file = folder.join(format!(".packtrain-sim-{}", std::process::id()));
+        may_write(&file).map_err(|error| failed(folder, error))?;
     }
     if let Some(report) = &outputs.report {
-        let folder = report.parent().filter(|folder| *folder != Path::new(""));
-        let there = fs::metadata(folder.unwrap_or(Path::new(".")));
-        there.map_err(|error| failed(report, error))?;
+        may_write(report).map_err(|error| failed(report, error))?;
     }
     Ok(())
+}
+
+/// What is there stays as it is, and what is not is not there afterwards either.
+fn may_write(file: &Path) -> io::Result<()> {
+    match File::create_new(file) {
+        Ok(_) => fs::remove_file(file),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            OpenOptions::new().append(true).open(file).map(|_| ())
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// What has come out, and where it goes.

@@ -34,3 +34,4 @@ mod stay;
 // Parts by themselves, against the kernel.
 mod io;
 mod line;
+mod simulated_tcp;

@@ -16,8 +16,8 @@
 
 use std::collections::VecDeque;
 
-use super::Waiting;
 use super::flows::{Flows, Slot};
+use super::order::Waiting;
 use crate::net::carried::Carried;
 
 #[derive(Debug)]

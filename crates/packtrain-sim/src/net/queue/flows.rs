@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::Waiting;
+use super::order::Waiting;
 use crate::net::carried::Carried;
 
 /// Hashes are mixed already.

@@ -19,8 +19,8 @@ use std::collections::VecDeque;
 use packtrain_proto::queue::codel::{Codel, CodelParams};
 use packtrain_proto::time::Instant;
 
-use super::Waiting;
 use super::flows::{Flows, Slot};
+use super::order::Waiting;
 use crate::net::carried::Carried;
 
 /// Most frames that go at once when there is no room (section 4.1).

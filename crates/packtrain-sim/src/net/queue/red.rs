@@ -18,7 +18,7 @@
 //!
 //! Basic operations only, as in [`crate::random`]: a seed gives the same hits on every machine.
 
-use packtrain_proto::time::Instant;
+use packtrain_proto::time::{Duration, Instant};
 
 use crate::random::Random;
 
@@ -119,7 +119,9 @@ impl Red {
         let bits_nanos = u128::from(8 * IDLE_FRAME_BYTES) * 1_000_000_000;
         let frames = idle * u128::from(rate_bps) / bits_nanos;
         self.average *= power(1.0 - weight, frames.try_into().unwrap_or(u64::MAX));
-        self.idle_since = now;
+        // What is left of the time counts when somebody looks again: else who looks often enough sees nothing fall.
+        let counted_ns = (frames * bits_nanos).div_ceil(rate_bps.into());
+        self.idle_since += Duration::from_nanos(counted_ns as u64);
     }
 
     /// The paper's p_b, of the longest frame.
@@ -155,7 +157,7 @@ fn power(base: f64, mut exponent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packtrain_proto::time::Duration;
+    use proptest::prelude::*;
 
     const CONFIG: RedConfig = RedConfig {
         min_bytes: 10_000,
@@ -266,6 +268,115 @@ mod tests {
         assert_eq!(red.average, 500.0);
         red.look(0, now, None);
         assert_eq!(red.average, 0.0);
+    }
+
+    /// Else a line on which all is hit, as long as the average is above the maximum, would stay so for ever.
+    #[test]
+    fn the_average_of_an_idle_line_falls_however_often_something_comes() {
+        let config = RedConfig {
+            weight: 0.5,
+            gentle: false,
+            ..CONFIG
+        };
+        let mut red = at(80_000.0, config);
+        red.idle(Instant::ZERO);
+        // A frame of 500 bytes takes a millisecond, and something comes after three quarters of it.
+        let comes = |n: u32| Instant::ZERO + Duration::from_micros(750) * n;
+        let hit = (1..=4).map(|n| red.hits(0, (1500, 1500), comes(n), Some(4_000_000)));
+        // After 2.25 ms it has been halved twice.
+        assert_eq!(hit.collect::<Vec<_>>(), [true, true, false, false]);
+        assert_eq!(red.average, 10_000.0);
+    }
+
+    /// The paper's figure 2, in its byte mode, with all idle time looked at anew and each small frame of it for itself.
+    struct Slow {
+        config: RedConfig,
+        random: Random,
+        rate_bps: u64,
+        average: f64,
+        count: i64,
+        /// q_time, and how many small frames have been reckoned with since.
+        idle_since: u64,
+        small_frames: u64,
+    }
+
+    impl Slow {
+        fn hits(&mut self, queued: usize, len: usize, longest: usize, now: u64) -> bool {
+            let weight = self.config.weight;
+            if queued > 0 {
+                self.average = (1.0 - weight) * self.average + weight * queued as f64;
+            } else {
+                let small = 500 * 8 * 1_000_000_000 / self.rate_bps;
+                while self.idle_since + (self.small_frames + 1) * small <= now {
+                    self.average *= 1.0 - weight;
+                    self.small_frames += 1;
+                }
+            }
+            let (min, max) = (self.config.min_bytes as f64, self.config.max_bytes as f64);
+            if self.average < min {
+                self.count = -1;
+                return false;
+            }
+            let most = self.config.max_probability;
+            let all = if self.config.gentle { 2.0 * max } else { max };
+            if self.average >= all {
+                self.count = 0;
+                return true;
+            }
+            self.count += 1;
+            let of_longest = match self.average < max {
+                true => most * (self.average - min) / (max - min),
+                false => most + (1.0 - most) * (self.average - max) / max,
+            };
+            let own = of_longest * len as f64 / longest as f64;
+            let spread = own / (1.0 - self.count as f64 * own);
+            let hit = !(0.0..1.0).contains(&spread) || self.random.chance(spread);
+            if hit {
+                self.count = 0;
+            }
+            hit
+        }
+
+        fn idle(&mut self, now: u64) {
+            (self.idle_since, self.small_frames) = (now, 0);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_hits_what_the_slow_one_does(
+            gentle in any::<bool>(),
+            weight in 0.01f64..0.9,
+            max_probability in 0.02f64..0.5,
+            steps in prop::collection::vec((0usize..80_000, 40usize..1500, 0u64..4_000_000), 1..300),
+        ) {
+            let config = RedConfig { gentle, weight, max_probability, ..CONFIG };
+            let mut red = Red::new(config, Random::new(7));
+            let mut slow = Slow {
+                config,
+                random: Random::new(7),
+                // A small frame takes a millisecond.
+                rate_bps: 4_000_000,
+                average: 0.0,
+                count: -1,
+                idle_since: 0,
+                small_frames: 0,
+            };
+            let mut now = 0;
+            for (queued, len, gap) in steps {
+                now += gap;
+                // A third of all find it empty; of those some are the first.
+                let queued = queued.saturating_sub(26_000);
+                if queued == 0 && gap % 2 == 0 {
+                    red.idle(Instant::from_nanos(now - gap / 2));
+                    slow.idle(now - gap / 2);
+                }
+                let hit = red.hits(queued, (len, 1500), Instant::from_nanos(now), Some(4_000_000));
+                prop_assert_eq!(hit, slow.hits(queued, len, 1500, now));
+                prop_assert!((red.average - slow.average).abs() < 1e-6);
+                prop_assert_eq!(red.count, slow.count);
+            }
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@
 
 use std::collections::VecDeque;
 
-use super::Waiting;
 use super::flows::FlowMap;
+use super::order::Waiting;
 use crate::net::carried::Carried;
 
 const FLOWS_REMEMBERED: usize = 16_384;

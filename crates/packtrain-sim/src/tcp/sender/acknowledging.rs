@@ -6,7 +6,7 @@ use packtrain_proto::time::{Duration, Instant};
 use super::super::auto::Auto;
 use super::super::prr::Prr;
 use super::super::recovery::Recovery;
-use super::super::scoreboard::News;
+use super::super::scoreboard::{Detection, News};
 use super::super::segment::{Acknowledgement, SACK_BLOCKS_MAX};
 use super::super::{hystart, rack};
 use super::{Reduction, Sender};
@@ -20,8 +20,12 @@ impl Sender {
             told += 1;
         }
         let (lost_before, flight_before) = (self.board.lost_ever(), self.board.flight());
-        let news = self.board.acknowledge(read.to, &sacks[..told], now);
-        self.room_to = self.room_to.max(read.to + read.window_bytes);
+        let tells_of_room = self.tells_of_room(read);
+        let news = match tells_of_room && self.counts_duplicates() {
+            true => News::default(),
+            false => self.board.acknowledge(read.to, &sacks[..told], now),
+        };
+        self.note_room(read);
         if let Some((oldest, newest)) = news.rtt {
             self.rtt.sample(oldest, newest);
         }
@@ -39,7 +43,8 @@ impl Sender {
         self.end_slow_start(&news, now);
         self.grow(&news, now);
         self.detect(now);
-        self.answer_of_probe(read.to, &news, now);
+        let is_duplicate = news.advanced == 0 && news.delivered == 0 && !tells_of_room;
+        self.answer_of_probe(read.to, is_duplicate, flight_before, now);
         self.recover(read.ece.then_some(flight_before), now);
         let loses_more = self.board.lost_ever() > lost_before;
         self.come_down(news.delivered, news.advanced > 0 && !loses_more);
@@ -55,6 +60,28 @@ impl Sender {
             self.plan_probe(now);
         }
         self.note_window(now);
+    }
+
+    /// Of that alone, in another window than the one before: it is no duplicate (RFC 5681, 2). The window of the handshake has no
+    /// scale, and is not compared.
+    fn tells_of_room(&mut self, read: &Acknowledgement) -> bool {
+        let before = self.told_bytes.replace(read.window_bytes);
+        let is_other = before.is_some_and(|before| before != read.window_bytes);
+        is_other && read.to == self.board.acknowledged()
+    }
+
+    fn counts_duplicates(&self) -> bool {
+        matches!(self.config.detection, Detection::DuplicateAcks(_))
+    }
+
+    fn note_room(&mut self, read: &Acknowledgement) {
+        let was_shut = self.board.flight() == 0 && self.is_shut();
+        self.room_to = self.room_to.max(read.to + read.window_bytes);
+        if was_shut && !self.is_shut() {
+            // The timer ran for the question, and its waits tell nothing of those for data.
+            (self.expires, self.asks) = (None, false);
+            self.rtt.begin_anew();
+        }
     }
 
     fn space(&mut self, now: Instant) {
@@ -148,11 +175,11 @@ impl Sender {
         }
     }
 
-    fn answer_of_probe(&mut self, to: u64, news: &News, now: Instant) {
-        let is_duplicate = news.advanced == 0 && news.delivered == 0;
+    /// `flight`: what was under way before.
+    fn answer_of_probe(&mut self, to: u64, is_duplicate: bool, flight: u64, now: Instant) {
         if self.tlp.acknowledged(to, is_duplicate) && self.recovery.is_none() {
             self.counters.probes_repaired += 1;
-            self.cut(self.board.flight(), now);
+            self.cut(flight, now);
         }
     }
 

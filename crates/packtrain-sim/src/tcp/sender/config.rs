@@ -1,6 +1,6 @@
 //! Which parts a sender has, and what it tells of itself.
 
-use packtrain_proto::time::Instant;
+use packtrain_proto::time::{Duration, Instant};
 
 use super::super::pacer::SpacingConfig;
 use super::super::scoreboard::Detection;
@@ -28,6 +28,9 @@ pub struct SenderConfig {
     pub auto: bool,
     /// The window is CUBIC's, out of slow start, and not Reno's.
     pub cubic: bool,
+    /// Of CUBIC: while the window stays the same, for how many segments it grows by one is found out anew after so long, and not with
+    /// each acknowledgement.
+    pub cubic_holds: Option<Duration>,
     /// The window grows by acknowledgements, and not by what they acknowledge: with delayed ones by half as much in slow start, as
     /// before RFC 3465 (Linux before 2.6.14).
     pub counts_acknowledgements: bool,
@@ -53,6 +56,7 @@ impl Default for SenderConfig {
             spacing: None,
             auto: false,
             cubic: false,
+            cubic_holds: None,
             counts_acknowledgements: false,
             hystart: false,
             detection: Detection::Sack,
@@ -69,6 +73,8 @@ impl SenderConfig {
     pub fn linux() -> SenderConfig {
         SenderConfig {
             cubic: true,
+            // `HZ / 32`: as long as a window of a few segments waits for its next acknowledgements.
+            cubic_holds: Some(Duration::from_nanos(1_000_000_000 / 32)),
             hystart: true,
             detection: Detection::Rack,
             recovery: Reduction::Prr,

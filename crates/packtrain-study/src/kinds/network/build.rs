@@ -261,6 +261,7 @@ fn sender(tcp: &TcpSettings) -> SenderConfig {
         }),
         auto: tcp.auto.unwrap_or(preset.auto),
         cubic,
+        cubic_holds: preset.cubic_holds,
         counts_acknowledgements: tcp.counting == Some(Counting::Acknowledgements),
         hystart: cubic && tcp.hystart.unwrap_or(preset.hystart),
         detection,

@@ -56,7 +56,7 @@ struct Sweep {
 #[derive(Debug, Serialize)]
 struct PlotAbout<'a> {
     title: &'a str,
-    /// `time`, or a parameter.
+    /// `time`, `size`, or a parameter.
     x: &'a str,
     y: &'a [String],
     paper: Option<&'a str>,

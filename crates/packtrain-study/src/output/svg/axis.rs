@@ -1,5 +1,7 @@
 //! From where to where an axis goes, and what stands at it.
 
+use crate::quantity::Dimension;
+
 /// More would stand too close.
 const TICKS_MAX: usize = 8;
 
@@ -11,7 +13,45 @@ pub struct Axis {
     pub ticks: Vec<f64>,
 }
 
+/// What stands at the ticks of x.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Labels {
+    #[default]
+    Numbers,
+    /// With a unit at each: 1000000 of bit/s is 1mbit.
+    Of(Dimension),
+    /// The values are their places, from 0 on.
+    Words(Vec<String>),
+}
+
+impl Labels {
+    pub fn label(&self, tick: f64) -> String {
+        match self {
+            Labels::Of(dimension) if *dimension != Dimension::Number => dimension.print(tick),
+            Labels::Words(words) => words.get(tick as usize).cloned().unwrap_or_default(),
+            _ => Axis::label(tick),
+        }
+    }
+
+    pub fn axis(&self, values: impl Iterator<Item = f64>, log: bool) -> Axis {
+        match self {
+            Labels::Words(words) => Axis::of_words(words.len()),
+            _ => Axis::of(values, log, false),
+        }
+    }
+}
+
 impl Axis {
+    /// Each has as much room as the others.
+    fn of_words(count: usize) -> Axis {
+        Axis {
+            least: -0.5,
+            most: count as f64 - 0.5,
+            log: false,
+            ticks: (0..count).map(|i| i as f64).collect(),
+        }
+    }
+
     /// Of all these values; those that are none, or have no logarithm, are left out. `zero`: from nothing on, where that is
     /// not far.
     pub fn of(values: impl Iterator<Item = f64>, log: bool, zero: bool) -> Axis {
@@ -51,13 +91,16 @@ impl Axis {
     }
 
     fn logarithmic(least: f64, most: f64) -> Axis {
-        let decades = (most / least).log10();
+        let decades = libm::log10(most / least);
         let factors: &[f64] = match decades {
             d if d < 1.2 => &[1.0, 2.0, 3.0, 5.0, 7.0],
             d if d < 3.0 => &[1.0, 2.0, 5.0],
             _ => &[1.0],
         };
-        let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+        let (first, last) = (
+            libm::log10(least).floor() as i32,
+            libm::log10(most).ceil() as i32,
+        );
         let each = ((last - first) as usize / TICKS_MAX + 1) as i32;
         let all: Vec<f64> = (first..=last)
             .filter(|power| (power - first) % each == 0)
@@ -86,7 +129,7 @@ impl Axis {
         if !value.is_finite() || self.log && value <= 0.0 {
             return None;
         }
-        let scale = |value: f64| if self.log { value.ln() } else { value };
+        let scale = |value: f64| if self.log { libm::log(value) } else { value };
         let (least, most) = (scale(self.least), scale(self.most));
         let place = (scale(value) - least) / (most - least);
         place.is_finite().then_some(place)
@@ -107,7 +150,7 @@ impl Axis {
 
 /// 1, 2 or 5 times a power of ten, and no less.
 fn nice_step(step: f64) -> f64 {
-    let power = 10f64.powf(step.log10().floor());
+    let power = libm::pow(10.0, libm::log10(step).floor());
     let factors = [1.0, 2.0, 5.0, 10.0];
     let factor = factors
         .into_iter()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::axis::Axis;
+use super::axis::{Axis, Labels};
 use crate::output::html::escaped;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +10,7 @@ pub struct Chart {
     pub title: String,
     pub note: Option<String>,
     pub x_label: String,
+    pub x_ticks: Labels,
     pub log_x: bool,
     pub log_y: bool,
     pub panels: Vec<Panel>,
@@ -28,8 +29,15 @@ pub struct Line {
     pub points: Vec<Mark>,
     /// Each point has a mark.
     pub marked: bool,
-    /// By somebody else: hollow marks, and nothing between them.
+    /// Hollow marks.
     pub reported: bool,
+}
+
+impl Line {
+    /// What somebody else reports has nothing between its points.
+    fn is_joined(&self, x_ticks: &Labels) -> bool {
+        !self.reported && !matches!(x_ticks, Labels::Words(_))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,14 +55,18 @@ pub const STYLE: &str = "\
 --c0:#58a6ff;--c1:#f0883e;--c2:#3fb98f;--c3:#e07bc4;--c4:#d4b106;--c5:#b0b8c2}}\
 .pt .page{fill:var(--page)}.pt text{font:13px system-ui,sans-serif;fill:var(--text)}.pt .title{font-weight:600;font-size:15px}\
 .pt .faint{fill:var(--faint)}.pt .grid{stroke:var(--line);stroke-width:1;fill:none}.pt .axis{stroke:var(--faint);stroke-width:1;fill:none}\
-.pt .path{fill:none;stroke-width:1.8;stroke-linejoin:round}.pt .bar{stroke-width:1.2;fill:none}.pt .mark{stroke-width:1.2}\
+.pt .path{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}.pt .bar{stroke-width:1.2;fill:none}.pt .mark{stroke-width:1.2}\
 .pt .hollow{stroke-width:1.6;fill:var(--page)!important}\
 .pt .s0{stroke:var(--c0)}.pt .s1{stroke:var(--c1);stroke-dasharray:7 3}.pt .s2{stroke:var(--c2);stroke-dasharray:2 3}\
 .pt .s3{stroke:var(--c3);stroke-dasharray:9 3 2 3}.pt .s4{stroke:var(--c4);stroke-dasharray:4 2}.pt .s5{stroke:var(--c5);stroke-dasharray:12 4}\
 .pt .m0{fill:var(--c0);stroke:var(--c0)}.pt .m1{fill:var(--c1);stroke:var(--c1)}.pt .m2{fill:var(--c2);stroke:var(--c2)}\
 .pt .m3{fill:var(--c3);stroke:var(--c3)}.pt .m4{fill:var(--c4);stroke:var(--c4)}.pt .m5{fill:var(--c5);stroke:var(--c5)}";
 
-const STYLES: usize = 6;
+/// Each has its dashes.
+const COLOURS: usize = 6;
+const SHAPES: usize = 4;
+/// Colour and shape together; more lines look like the first ones again.
+const STYLES: usize = 12;
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 24.0;
@@ -73,7 +85,13 @@ const COLUMNS_MAX: usize = 680;
 impl Chart {
     pub fn has_points(&self) -> bool {
         let mut lines = self.panels.iter().flat_map(|panel| &panel.lines);
-        lines.any(|line| !line.reported && line.points.iter().any(|mark| mark.y.is_finite()))
+        // What has no logarithm has no place either.
+        let placed = |value: f64, log: bool| value.is_finite() && (!log || value > 0.0);
+        lines.any(|line| {
+            let mut marks = line.points.iter();
+            !line.reported
+                && marks.any(|mark| placed(mark.x, self.log_x) && placed(mark.y, self.log_y))
+        })
     }
 
     /// A file of its own.
@@ -98,7 +116,7 @@ impl Chart {
                 .flat_map(|panel| &panel.lines)
                 .flat_map(|line| &line.points)
         };
-        let x_axis = Axis::of(marks().map(|mark| mark.x), self.log_x, false);
+        let x_axis = self.x_ticks.axis(marks().map(|mark| mark.x), self.log_x);
         let mut out = String::new();
         let mut top = HEAD;
         let mut number = 0;
@@ -108,6 +126,7 @@ impl Chart {
                 top,
                 height,
                 x: &x_axis,
+                x_ticks: &self.x_ticks,
                 y: &y_axis(panel, self.log_y),
             };
             frame.draw(&mut out, &panel.y_label, i + 1 == self.panels.len());
@@ -128,7 +147,7 @@ impl Chart {
             y - 10.0,
             escaped(&self.x_label)
         );
-        y = draw_legend(&mut out, y + 8.0, &legend);
+        y = draw_legend(&mut out, y + 8.0, &legend, &self.x_ticks);
         if let Some(note) = &self.note {
             y += LEGEND_ROW;
             let _ = writeln!(
@@ -168,6 +187,7 @@ struct Frame<'a> {
     top: f64,
     height: f64,
     x: &'a Axis,
+    x_ticks: &'a Labels,
     y: &'a Axis,
 }
 
@@ -210,7 +230,7 @@ impl Frame<'_> {
                     out,
                     "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                     bottom + 18.0,
-                    Axis::label(tick)
+                    escaped(&self.x_ticks.label(tick))
                 );
             }
         }
@@ -226,15 +246,16 @@ impl Frame<'_> {
     }
 
     fn line(&self, out: &mut String, line: &Line, style: usize) {
+        let colour = style % COLOURS;
         let placed: Vec<Option<(f64, f64)>> = line
             .points
             .iter()
             .map(|mark| Some((self.x_of(mark.x)?, self.y_of(mark.y)?)))
             .collect();
-        if !line.reported {
+        if line.is_joined(self.x_ticks) {
             let path = path(&thinned(&placed));
             if !path.is_empty() {
-                let _ = writeln!(out, "<path class=\"path s{style}\" d=\"{path}\"/>");
+                let _ = writeln!(out, "<path class=\"path s{colour}\" d=\"{path}\"/>");
             }
         }
         for (mark, place) in line.points.iter().zip(&placed) {
@@ -247,7 +268,7 @@ impl Frame<'_> {
                     .min(self.bottom());
                 let _ = writeln!(
                     out,
-                    "<path class=\"bar m{style}\" d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} \
+                    "<path class=\"bar m{colour}\" d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} \
                      {high:.1}h8\"/>",
                     x - 4.0,
                     x - 4.0
@@ -260,17 +281,15 @@ impl Frame<'_> {
     }
 }
 
-/// Points that have no place break it.
+/// Points that have no place break it; one that is alone between two of these is a dot.
 fn path(points: &[Option<(f64, f64)>]) -> String {
     let mut out = String::new();
-    let mut drawing = false;
-    for point in points {
-        match point {
-            Some((x, y)) => {
-                let _ = write!(out, "{}{x:.1} {y:.1}", if drawing { 'L' } else { 'M' });
-                drawing = true;
-            }
-            None => drawing = false,
+    for piece in points.split(|point| point.is_none()) {
+        for (i, (x, y)) in piece.iter().flatten().enumerate() {
+            let _ = write!(out, "{}{x:.1} {y:.1}", if i > 0 { 'L' } else { 'M' });
+        }
+        if piece.len() == 1 {
+            out += "h0";
         }
     }
     out
@@ -298,30 +317,33 @@ fn thinned(points: &[Option<(f64, f64)>]) -> Vec<Option<(f64, f64)>> {
     thin
 }
 
-/// Each style has a shape of its own.
+/// Its colour and its shape together are of its style alone.
 fn draw_mark(out: &mut String, x: f64, y: f64, style: usize, hollow: bool) {
+    let colour = style % COLOURS;
     let size = if hollow { 5.0 } else { 4.0 };
     let class = if hollow { "hollow" } else { "mark" };
-    let shape = match style % 4 {
+    let shape = match style % SHAPES {
         0 => {
-            format!("<circle class=\"{class} m{style}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{size}\"/>")
+            format!(
+                "<circle class=\"{class} m{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{size}\"/>"
+            )
         }
         1 => format!(
-            "<rect class=\"{class} m{style}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{}\" height=\"{}\"/>",
+            "<rect class=\"{class} m{colour}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{}\" height=\"{}\"/>",
             x - size,
             y - size,
             2.0 * size,
             2.0 * size
         ),
         2 => format!(
-            "<path class=\"{class} m{style}\" d=\"M{:.1} {y:.1}L{x:.1} {:.1}L{:.1} {y:.1}L{x:.1} {:.1}Z\"/>",
+            "<path class=\"{class} m{colour}\" d=\"M{:.1} {y:.1}L{x:.1} {:.1}L{:.1} {y:.1}L{x:.1} {:.1}Z\"/>",
             x - size - 1.0,
             y - size - 1.0,
             x + size + 1.0,
             y + size + 1.0
         ),
         _ => format!(
-            "<path class=\"{class} m{style}\" d=\"M{:.1} {:.1}L{x:.1} {:.1}L{:.1} {:.1}Z\"/>",
+            "<path class=\"{class} m{colour}\" d=\"M{:.1} {:.1}L{x:.1} {:.1}L{:.1} {:.1}Z\"/>",
             x - size,
             y + size,
             y - size,
@@ -333,19 +355,20 @@ fn draw_mark(out: &mut String, x: f64, y: f64, style: usize, hollow: bool) {
 }
 
 /// From left to right, and below each other where there is no room. Returns where it ends.
-fn draw_legend(out: &mut String, top: f64, lines: &[(&Line, usize)]) -> f64 {
+fn draw_legend(out: &mut String, top: f64, lines: &[(&Line, usize)], x_ticks: &Labels) -> f64 {
     const SAMPLE: f64 = 34.0;
     let (mut x, mut y) = (LEFT, top + 6.0);
     for (line, style) in lines {
+        let colour = style % COLOURS;
         let width = SAMPLE + 8.0 + LETTER * line.name.chars().count() as f64 + 18.0;
         if x > LEFT && x + width > WIDTH - RIGHT {
             x = LEFT;
             y += LEGEND_ROW;
         }
-        if !line.reported {
+        if line.is_joined(x_ticks) {
             let _ = writeln!(
                 out,
-                "<path class=\"path s{style}\" d=\"M{x:.1} {y:.1}h{SAMPLE}\"/>"
+                "<path class=\"path s{colour}\" d=\"M{x:.1} {y:.1}h{SAMPLE}\"/>"
             );
         }
         if line.marked {

@@ -82,10 +82,13 @@ pub fn explain(scenario: &Scenario) -> String {
     items(&mut out, "Drawn (--svg, --report)", plots);
     let expects = scenario.expects.iter().map(|expect| {
         let over = expect.over.as_ref().map(|over| format!(", over {over}"));
+        let quick = expect.quick.as_ref();
+        let quick = quick.map(|quick| format!("; quick {}", quick.text()));
         format!(
-            "{}: {}{}",
+            "{}: {}{}{}",
             expect.says,
             expect.that.text(),
+            quick.unwrap_or_default(),
             over.unwrap_or_default()
         )
     });

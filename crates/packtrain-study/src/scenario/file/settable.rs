@@ -54,6 +54,17 @@ fn parameter(name: &str, table: &mut Table<'_>, errors: &mut Errors<'_>) -> Opti
     table.optional("most", errors, most, |value| scalar(value).map(Some));
     let mut whole = false;
     table.optional("whole", errors, &mut whole, boolean);
+    if !one_of.is_empty() {
+        let bounds = [
+            ("least", limits[0].is_some()),
+            ("most", limits[1].is_some()),
+            ("whole", whole),
+        ];
+        for (key, _) in bounds.into_iter().filter(|(_, is_said)| *is_said) {
+            let message = "it is one of some words, and no number".to_owned();
+            table.refuse(Some(key), message, errors);
+        }
+    }
     let default = default?;
     let kind = match one_of.is_empty() {
         false => Kind::Choice(one_of),
@@ -80,6 +91,16 @@ fn parameter(name: &str, table: &mut Table<'_>, errors: &mut Errors<'_>) -> Opti
                 }
                 value
             });
+            if let (Some(low), Some(high)) = (least, most)
+                && low > high
+            {
+                let message = format!(
+                    "{} is above {}",
+                    dimension.print(low),
+                    dimension.print(high)
+                );
+                table.refuse(Some("least"), message, errors);
+            }
             Kind::Number(Range {
                 dimension,
                 least,

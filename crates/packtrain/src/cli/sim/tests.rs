@@ -189,6 +189,16 @@ fn a_sweep_writes_its_plots_and_its_page_and_runs_nothing_twice() {
 }
 
 #[test]
+fn places_are_tried_and_left_as_they_were() {
+    let folder = Folder::new("places");
+    let page = folder.file("page.html", "before");
+    may_write(Path::new(&page)).unwrap();
+    assert_eq!(fs::read_to_string(&page).unwrap(), "before");
+    may_write(&folder.0.join("new.html")).unwrap();
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+}
+
+#[test]
 fn what_is_asked_for_wrongly_is_told_before_anything_is_run() {
     let folder = Folder::new("wrong");
     let file = folder.file("tiny.toml", TINY);
@@ -232,6 +242,16 @@ fn what_is_asked_for_wrongly_is_told_before_anything_is_run() {
             &["run", &file, "--report", missing],
             1,
             format!("{missing}: No such file or directory (os error 2)"),
+        ),
+        (
+            &["run", &file, "--report", folder.0.to_str().unwrap()],
+            1,
+            format!("{}: Is a directory (os error 21)", folder.0.display()),
+        ),
+        (
+            &["run", &file, "--svg", "/proc/self"],
+            1,
+            "/proc/self: No such file or directory (os error 2)".into(),
         ),
     ] {
         let error = done(words).unwrap_err();

@@ -6,6 +6,7 @@ fn chart(points: Vec<Mark>, log: bool) -> Chart {
         title: "T".into(),
         note: None,
         x_label: "x".into(),
+        x_ticks: Labels::Numbers,
         log_x: log,
         log_y: log,
         panels: vec![Panel {
@@ -81,6 +82,7 @@ fn what_has_no_place_breaks_the_line_and_nothing_else() {
         "two points, and the legend"
     );
     assert!(!chart(vec![mark(1.0, f64::NAN, None)], false).has_points());
+    assert!(!chart(vec![mark(1.0, 0.0, None)], true).has_points());
 }
 
 #[test]
@@ -121,5 +123,21 @@ fn what_is_reported_is_hollow_and_has_the_colour_and_the_shape_of_ours() {
         svg.matches("class=\"path s0\"").count(),
         2,
         "none between theirs"
+    );
+}
+
+#[test]
+fn twelve_lines_look_different_and_a_point_alone_is_seen() {
+    let mut looks = std::collections::BTreeSet::new();
+    for style in 0..STYLES {
+        let mut out = String::new();
+        draw_mark(&mut out, 1.0, 1.0, style, false);
+        looks.insert(out);
+    }
+    assert_eq!(looks.len(), STYLES);
+    let at = |x: f64| Some((x, 2.0));
+    assert_eq!(
+        path(&[at(1.0), None, at(3.0), at(4.0), None]),
+        "M1.0 2.0h0M3.0 2.0L4.0 2.0"
     );
 }
