@@ -204,7 +204,9 @@ mod tests {
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let mut held = Cubic::new(Some(Duration::from_millis(30)));
         let mut anew = Cubic::new(None);
-        [&mut held, &mut anew].map(|cubic| cubic.is_full_at(10));
+        for cubic in [&mut held, &mut anew] {
+            cubic.is_full_at(10);
+        }
         let mut each = |window, acked, ms| {
             [&mut held, &mut anew].map(|cubic| cubic.each(window, acked, RTT, at(ms)))
         };
