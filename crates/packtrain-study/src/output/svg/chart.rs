@@ -148,12 +148,12 @@ impl Chart {
             escaped(&self.x_label)
         );
         y = draw_legend(&mut out, y + 8.0, &legend, &self.x_ticks);
-        if let Some(note) = &self.note {
+        for line in self.note.iter().flat_map(|note| wrapped(note)) {
             y += LEGEND_ROW;
             let _ = writeln!(
                 out,
                 "<text class=\"faint\" x=\"{LEFT}\" y=\"{y:.1}\">{}</text>",
-                escaped(note)
+                escaped(&line)
             );
         }
         let title = escaped(&self.title);
@@ -384,6 +384,22 @@ fn draw_legend(out: &mut String, top: f64, lines: &[(&Line, usize)], x_ticks: &L
         x += width;
     }
     y
+}
+
+/// In lines that the width has room for.
+fn wrapped(text: &str) -> Vec<String> {
+    const LETTERS: usize = ((WIDTH - LEFT - RIGHT) / LETTER) as usize;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is one");
+        let letters = line.chars().count() + 1 + word.chars().count();
+        match line.is_empty() {
+            true => line.push_str(word),
+            false if letters <= LETTERS => *line += &format!(" {word}"),
+            false => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

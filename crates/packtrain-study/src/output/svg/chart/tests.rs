@@ -141,3 +141,26 @@ fn twelve_lines_look_different_and_a_point_alone_is_seen() {
         "M1.0 2.0h0M3.0 2.0L4.0 2.0"
     );
 }
+
+#[test]
+fn a_long_note_is_wrapped_at_words_within_the_width_and_none_is_lost() {
+    let note = "Beside it: ".to_owned() + &"gigabit 9.07 to 120 (middle 11.6), ".repeat(6);
+    let lines = wrapped(&note);
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    let letters = (WIDTH - LEFT - RIGHT) / LETTER;
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.chars().count() as f64 <= letters)
+    );
+    assert_eq!(lines.join(" "), note.trim_end());
+    let svg = Chart {
+        note: Some(note),
+        ..chart(vec![mark(1.0, 5.0, None)], false)
+    }
+    .svg();
+    check_xml(&svg);
+    for line in lines {
+        assert!(svg.contains(&format!(">{line}</text>")), "{line}");
+    }
+}
