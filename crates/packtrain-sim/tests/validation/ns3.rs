@@ -186,7 +186,7 @@ fn where_windows_are_small_they_leave_about_as_much() {
     ] {
         let ours = lossy(ms(100), LossConfig::Periodic { every }, sender).goodput_bps(30, 130);
         judge(
-            &format!("{name}, each {every}th lost"),
+            &format!("{name}, each {every}th lost, beside {ratio} of it"),
             ours,
             ns3 * ratio,
             0.02,
