@@ -137,7 +137,7 @@ fn compare(options: &Options) -> Value {
     let wheel = &middles[0];
     let ns3 = options.ns3.as_ref().map(|ns3| ns3.run(&options.run));
     match &ns3 {
-        Some(Ok(run)) => table::print_run(&format!("ns-3, {} s of it", run["virtual_s"]), run),
+        Some(Ok(run)) => table::print_run(&format!("ns-3, {} s", run["virtual_s"]), run),
         Some(Err(why)) => println!("ns-3: {why}"),
         None => {}
     }
