@@ -85,10 +85,14 @@ impl Random {
         value.clamp(low, high)
     }
 
-    /// The gap to the next arrival of a Poisson process.
+    /// The gap to the next arrival of a Poisson process. Cut off, and not rounded, as noted seeds have it.
     pub fn exponential(&mut self, mean: Duration) -> Duration {
-        let nanos = -ln(1.0 - self.unit()) * mean.as_nanos() as f64;
-        Duration::from_nanos(nanos as u64)
+        Duration::from_nanos(self.exponential_nanos(mean) as u64)
+    }
+
+    /// The same to whoever rounds it: of gaps of a few nanoseconds half of one is much.
+    pub fn exponential_nanos(&mut self, mean: Duration) -> f64 {
+        -ln(1.0 - self.unit()) * mean.as_nanos() as f64
     }
 
     /// Pareto's distribution: the share above x is (least / x)^alpha.

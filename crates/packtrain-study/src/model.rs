@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use packtrain_sim::statistics::{Line, jain_index};
+use packtrain_proto::time::Duration;
+use packtrain_sim::statistics::{Histogram, Line, jain_index};
 
 use crate::expression::{Argument, near};
 
@@ -75,6 +76,21 @@ impl Facts {
     pub fn set(&mut self, fact: &str, of: &[&str], value: f64) {
         let of = of.iter().map(|name| (*name).to_owned()).collect();
         self.all.insert((fact.to_owned(), of), value);
+    }
+
+    /// Mean, median and 99th percentile, as `FACT_mean`, `FACT_p50` and `FACT_p99`, in seconds. Of nobody they are no numbers:
+    /// nothing is true of them that is expected.
+    pub fn set_times(&mut self, fact: &str, of: &str, times: &Histogram) {
+        let mut set = |what: &str, time: Duration| {
+            let seconds = match times.count() {
+                0 => f64::NAN,
+                _ => time.as_secs_f64(),
+            };
+            self.set(&format!("{fact}_{what}"), &[of], seconds);
+        };
+        set("mean", times.mean());
+        set("p50", times.quantile(0.5));
+        set("p99", times.quantile(0.99));
     }
 
     /// The rate of each flow of a class: `jain(class, …)` is of these.

@@ -7,6 +7,7 @@ pub mod json;
 pub mod progress;
 pub mod svg;
 pub mod text;
+mod wrap;
 
 use crate::expression::Value;
 use crate::judge::Verdict;

@@ -14,6 +14,7 @@ const FRIENDLY_EIGHTHS: u64 = 15;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cubic {
+    /// How long what was found out holds while the window stays the same.
     holds: Option<Duration>,
     /// W_max, in segments; 0: not known.
     max: u64,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use packtrain_proto::time::Duration;
 
 use super::spelling::{self, Problem, SpellingError};
-use crate::random::{Random, exp, ln};
+use crate::random::{Random, exp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
@@ -31,10 +31,8 @@ impl Process {
     pub fn next_gap(&self, random: &mut Random) -> Duration {
         match *self {
             Process::Periodic { gap } => gap,
-            // To the nearest nanosecond: of gaps of a few of them half of one is much.
             Process::Poisson { mean_gap } => {
-                let nanos = -ln(1.0 - random.unit()) * mean_gap.as_nanos() as f64;
-                Duration::from_nanos(nanos.round() as u64)
+                Duration::from_nanos(random.exponential_nanos(mean_gap).round() as u64)
             }
             // What is left of an exponential time is as long as all of it: nothing need be kept.
             Process::OnOff {

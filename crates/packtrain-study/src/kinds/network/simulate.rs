@@ -423,7 +423,7 @@ impl Run<'_> {
         facts.set("finished", &[name], (now.finished - then.finished) as f64);
         let turned_away = now.turned_away - then.turned_away;
         facts.set("turned_away", &[name], turned_away as f64);
-        set_times("duration", name, &visitors.durations, facts);
+        facts.set_times("duration", name, &visitors.durations);
     }
 
     fn facts_of_datagrams(&self, class: usize, before: &Before, seconds: f64, facts: &mut Facts) {
@@ -441,8 +441,8 @@ impl Run<'_> {
         }
         let answered = replies - before.replies[class];
         facts.set("answered", &[name], answered as f64);
-        set_times("delay", name, &delays, facts);
-        set_times("round_trip", name, &round_trips, facts);
+        facts.set_times("delay", name, &delays);
+        facts.set_times("round_trip", name, &round_trips);
     }
 }
 
@@ -485,23 +485,6 @@ fn set_count(name: &str, count: &Count, seconds: f64, facts: &mut Facts) {
 /// Of none it is no number: nothing is true of it that is expected.
 fn share_of(part: u64, all: u64) -> f64 {
     part as f64 / all as f64
-}
-
-fn set_times(of: &str, name: &str, times: &Histogram, facts: &mut Facts) {
-    let mut set = |what: &str, time: Duration| {
-        facts.set(&format!("{of}_{what}"), &[name], seconds_of(times, time));
-    };
-    set("mean", times.mean());
-    set("p50", times.quantile(0.5));
-    set("p99", times.quantile(0.99));
-}
-
-/// A mean or a quantile of times; of none it is no number.
-pub fn seconds_of(times: &Histogram, time: Duration) -> f64 {
-    match times.count() {
-        0 => f64::NAN,
-        _ => time.as_secs_f64(),
-    }
 }
 
 /// What has left, as IP counts it.

@@ -7,7 +7,6 @@ use packtrain_sim::tcp::sender::SenderCounters;
 use super::build::{Built, build};
 use super::facts::{self, AGAIN, LOST, SHARE};
 use super::{SegmentKind, StationsSettings};
-use crate::kinds::network::simulate::seconds_of;
 use crate::model::{Facts, Outcome, Progress, Series};
 
 /// So many times one hears how far a run is.
@@ -184,16 +183,15 @@ impl Run<'_> {
         if facts::comes_to_an_end(settings) {
             set("done", report.done as f64);
             set("done_per_second", report.done as f64 / seconds);
-            let times = &report.times;
-            set("time_mean", seconds_of(times, times.mean()));
-            set("time_p50", seconds_of(times, times.quantile(0.5)));
-            set("time_p99", seconds_of(times, times.quantile(0.99)));
         }
         if facts::is_flood(settings) {
             set(LOST, report.lost as f64);
         }
         if facts::is_over_udp(settings) {
             set(AGAIN, report.again as f64);
+        }
+        if facts::comes_to_an_end(settings) {
+            facts.set_times("time", name, &report.times);
         }
         let delivered = self.stations.delivered(number);
         let delivered = delivered.zip(&before.delivered[number]);

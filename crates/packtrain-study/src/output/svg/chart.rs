@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::axis::{Axis, Labels};
 use crate::output::html::escaped;
+use crate::output::wrap::wrapped;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
@@ -79,6 +80,8 @@ const FOOT: f64 = 46.0;
 const LEGEND_ROW: f64 = 20.0;
 /// Of a letter; an estimate, as a browser has its own fonts.
 const LETTER: f64 = 7.0;
+/// Of a line below the panels.
+const LETTERS: usize = ((WIDTH - LEFT - RIGHT) / LETTER) as usize;
 /// As many as a line has pixels, twice: those between would be drawn over each other.
 const COLUMNS_MAX: usize = 680;
 
@@ -148,7 +151,8 @@ impl Chart {
             escaped(&self.x_label)
         );
         y = draw_legend(&mut out, y + 8.0, &legend, &self.x_ticks);
-        for line in self.note.iter().flat_map(|note| wrapped(note)) {
+        let note = self.note.iter();
+        for line in note.flat_map(|note| wrapped(note, LETTERS, LETTERS)) {
             y += LEGEND_ROW;
             let _ = writeln!(
                 out,
@@ -384,22 +388,6 @@ fn draw_legend(out: &mut String, top: f64, lines: &[(&Line, usize)], x_ticks: &L
         x += width;
     }
     y
-}
-
-/// In lines that the width has room for.
-fn wrapped(text: &str) -> Vec<String> {
-    const LETTERS: usize = ((WIDTH - LEFT - RIGHT) / LETTER) as usize;
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is one");
-        let letters = line.chars().count() + 1 + word.chars().count();
-        match line.is_empty() {
-            true => line.push_str(word),
-            false if letters <= LETTERS => *line += &format!(" {word}"),
-            false => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

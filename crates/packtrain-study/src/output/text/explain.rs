@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::table;
+use crate::output::wrap::wrapped;
 use crate::parameters::Parameters;
 use crate::scenario::{Scenario, X};
 use crate::vary::Vary;
@@ -27,7 +28,7 @@ pub fn explain(scenario: &Scenario) -> String {
         let _ = writeln!(out, "Paper: {paper}");
     }
     for paragraph in scenario.shows.split("\n\n").filter(|p| !p.is_empty()) {
-        let _ = write!(out, "\n{}", wrapped("", paragraph));
+        let _ = write!(out, "\n{}", indented("", paragraph));
     }
     if !scenario.parameters.0.is_empty() {
         out += "\nParameters (--set NAME=VALUE):\n";
@@ -47,10 +48,10 @@ pub fn explain(scenario: &Scenario) -> String {
             if parameter.says.is_empty() { "" } else { "; " },
             parameter.allowed(),
         );
-        out += &wrapped("  ", &line);
+        out += &indented("  ", &line);
     }
     if let Some(swept) = swept(scenario) {
-        let _ = write!(out, "\nSwept (sim sweep):\n{}", wrapped("  ", &swept));
+        let _ = write!(out, "\nSwept (sim sweep):\n{}", indented("  ", &swept));
     }
     items(&mut out, "Assumed", scenario.assumes.iter().cloned());
     let values = scenario.values.iter().map(|value| {
@@ -133,27 +134,18 @@ fn items(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
         let _ = writeln!(out, "\n{title}:");
     }
     for item in items {
-        *out += &wrapped("  ", &item);
+        *out += &indented("  ", &item);
     }
 }
 
 /// Lines no longer than a terminal is wide; those after the first one stand in by two more.
-fn wrapped(indent: &str, text: &str) -> String {
-    let mut out = String::new();
-    let mut line = indent.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = writeln!(out, "{line}");
-            line = format!("{indent}{}", if indent.is_empty() { "" } else { "  " });
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line += word;
-        empty = false;
-    }
-    let _ = writeln!(out, "{line}");
-    out
+fn indented(indent: &str, text: &str) -> String {
+    let further = if indent.is_empty() { "" } else { "  " };
+    let first = WIDTH - indent.len();
+    let lines = wrapped(text, first, first - further.len());
+    let indents = std::iter::once("").chain(std::iter::repeat(further));
+    let lines = indents
+        .zip(lines)
+        .map(|(further, line)| format!("{indent}{further}{line}\n"));
+    lines.collect()
 }

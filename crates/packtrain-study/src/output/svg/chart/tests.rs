@@ -145,7 +145,7 @@ fn twelve_lines_look_different_and_a_point_alone_is_seen() {
 #[test]
 fn a_long_note_is_wrapped_at_words_within_the_width_and_none_is_lost() {
     let note = "Beside it: ".to_owned() + &"gigabit 9.07 to 120 (middle 11.6), ".repeat(6);
-    let lines = wrapped(&note);
+    let lines = wrapped(&note, LETTERS, LETTERS);
     assert_eq!(lines.len(), 3, "{lines:?}");
     let letters = (WIDTH - LEFT - RIGHT) / LETTER;
     assert!(
