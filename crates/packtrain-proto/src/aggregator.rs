@@ -15,6 +15,7 @@ use crate::offload::Offload;
 use crate::queue::codel::CodelParams;
 use crate::queue::drr::FlowQueues;
 use crate::queue::frame::QueuedFrame;
+use crate::sand::SandWaits;
 use crate::stats::{DropReason, Drops, FlushReason};
 use crate::time::Instant;
 use crate::wire::ethernet::{self, MacAddr};
@@ -69,6 +70,8 @@ pub struct Surroundings<'a> {
     pub drops: &'a mut Drops,
     /// Where it is counted how long frames have waited, and said what may be done with them.
     pub classes: &'a mut ClassTable,
+    /// … those that are small.
+    pub sand: &'a mut SandWaits,
     /// Whose payload is worth being compressed, on this link.
     pub worths: &'a mut Worths,
     pub now: Instant,
@@ -143,6 +146,7 @@ impl Aggregator {
                 filled.count_alone(&frame);
                 with.classes
                     .note_left(frame.class, with.now.since(frame.enqueued));
+                with.sand.note_left(&frame, with.now);
                 with.pool.give_back(frame.buffer);
             }
         }

@@ -7,6 +7,7 @@ use crate::coding::dictionary::Dictionary;
 use crate::coding::worth::MIXING_NS_EXPECTED;
 use crate::dfap::best_fit::Order;
 use crate::queue::shares::Weight;
+use crate::sand::{SAND_DELAY_MAX, SandBound};
 use crate::time::Duration;
 use crate::wire::dfap;
 use crate::wire::ethernet::MacAddr;
@@ -188,6 +189,9 @@ pub struct Limits {
     /// Frames that wait in flow queues, all together.
     pub queued_frames_max: usize,
     pub queued_bytes_max: usize,
+    /// How long a small frame may wait at a link behind what it was given before, at the link's rate: longer frames are cut for
+    /// it, and as little stands there. `None`: as long as it takes.
+    pub sand_delay_max: Option<Duration>,
     pub codel_target: Duration,
     pub codel_interval: Duration,
     /// DRR quantum, bytes.
@@ -222,6 +226,7 @@ impl Default for Limits {
             stations_max: 4096,
             queued_frames_max: 8192,
             queued_bytes_max: 16 << 20,
+            sand_delay_max: Some(SAND_DELAY_MAX),
             codel_target: Duration::from_millis(5),
             codel_interval: Duration::from_millis(100),
             quantum: 1514,
@@ -243,6 +248,10 @@ impl Default for Limits {
 }
 
 impl Config {
+    pub fn sand(&self) -> SandBound {
+        SandBound(self.limits.sand_delay_max)
+    }
+
     /// Defaults for everything but what names the node.
     pub fn new(node_id: NodeId, address: MacAddr) -> Config {
         Config {

@@ -46,6 +46,7 @@ use crate::peer::Peer;
 use crate::peer_table::PeerTable;
 use crate::queue::plain::{PlainQueues, Spread};
 use crate::reassembly::Complete;
+use crate::sand::SandWaits;
 use crate::segments::Segments;
 use crate::station_table::{StationTable, StationsBehind};
 use crate::stats::{
@@ -84,6 +85,7 @@ mod repair;
 mod replay;
 mod rest;
 mod retire;
+mod sand;
 mod silence;
 mod snapshot;
 mod tell;
@@ -154,6 +156,8 @@ pub enum Event {
     /// host. `None`: as they come.
     IntakeRate {
         rate_bps: Option<u64>,
+        /// Longer frames would be cut, so that small ones need not wait for them, bytes: the host is to make none.
+        frame_max: usize,
     },
     /// Where frames may go past the engine, or come from, has changed: read
     /// [`Engine::direct_destinations`] and [`Engine::direct_sources`] again.
@@ -347,6 +351,7 @@ struct Counters {
     drops: Drops,
     queue_frames_max: usize,
     queue_bytes_max: usize,
+    sand: SandWaits,
     let_go_for_room: u64,
     /// Of peers that have left.
     gaps: u64,
@@ -477,7 +482,8 @@ impl Engine {
                 }
             }
             None => {
-                self.links.push(Link::new(link, state));
+                let sand = self.config.sand();
+                self.links.push(Link::new(link, state, sand));
                 self.plain.add(link);
             }
         }
@@ -535,8 +541,9 @@ impl Engine {
 
     /// How many bytes of ours stand in the link's local queue now.
     pub fn handle_link_queue(&mut self, link: LinkId, queued_bytes: usize, now: Instant) {
-        if let Some(link) = self.link_mut(link) {
-            link.on_told(queued_bytes, now);
+        let known = self.link_mut(link);
+        if known.is_some_and(|link| link.on_told(queued_bytes, now)) {
+            self.follow_sand_on(link, now);
         }
     }
 

@@ -32,6 +32,7 @@ pub mod queue;
 pub mod random;
 mod rates;
 pub mod reassembly;
+pub mod sand;
 pub mod segments;
 pub mod station_table;
 pub mod stats;

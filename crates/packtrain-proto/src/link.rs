@@ -1,8 +1,8 @@
 //! A member link: its state, what stands in its local queue, and how fast that drains.
 //!
 //! The local queue is kept shallow, so that the queue stands in the engine where frames can meet
-//! and take turns: a millisecond at the measured rate. On a busy host that is too little to keep
-//! the link from running dry until we are called again; then it becomes more, and less again when
+//! and take turns, and no small frame waits there for longer than it may ([`SandBound`]). On a busy host
+//! that is too little to keep the link from running dry until we are called again; then it becomes more, and less again when
 //! it was enough for a while (as the kernel's byte queue limits do, `lib/dynamic_queue_limits.c`).
 //! A queue that is never seen standing (a virtual wire, a link faster than the host) has no
 //! measured rate and a generous limit.
@@ -10,19 +10,17 @@
 use crate::config::{LinkId, LinkOrder, LinkSettings, LinkState, Unused, direct_mark_of};
 use crate::direct::gate::DirectGate;
 use crate::direct::striping::DirectRate;
-use crate::rates::bytes_in;
-use crate::stats::{DropReason, Drops, LinkSnapshot, Traffic};
+use crate::rates::{bytes_in, time_of};
+use crate::sand::{FRAMES_MIN, SandBound};
+use crate::stats::{DropReason, Drops, LinkSand, LinkSnapshot, Traffic};
 use crate::time::{Duration, Instant};
 use crate::wire::ethernet::MacAddr;
+
+use queue_time::QueueTime;
 
 /// What may stand below while no rate is known, bytes.
 pub const LIMIT_UNKNOWN: usize = 256 * 1024;
 const LIMIT_MAX: usize = 1 << 20;
-const QUEUE_TIME_MIN: Duration = Duration::from_millis(1);
-const QUEUE_TIME_MAX: Duration = Duration::from_millis(4);
-/// The queue time grows by a quarter, and shrinks by a tenth when it was enough for so long: a host
-/// that is late once a second pays with a little rate, and not with a queue that always stands.
-const ENOUGH_FOR: Duration = Duration::from_millis(100);
 /// On slower links, frames of several segments go in pieces: each train is full then and has the
 /// headers once, and a wire that lets frames overtake each other harms nothing. On faster ones the
 /// processor time that cutting costs counts for more; on a starved host, whose links look slow, it
@@ -174,10 +172,10 @@ pub struct Link {
     drain: Drain,
     /// A fill at which the local queue refused a frame, and when.
     refused_at: Option<(usize, Instant)>,
+    /// How long a small frame may wait for what stands there.
+    sand: SandBound,
     /// What the local queue may hold, in time at the measured rate.
-    queue_time: Duration,
-    /// When that last changed.
-    queue_time_at: Instant,
+    queue_time: QueueTime,
     /// Frames were kept back because the local queue was full.
     kept_back: bool,
     /// Bytes of a train that is given to it, on average; a frame that no other one can share is as a full train. `None`:
@@ -208,15 +206,15 @@ pub struct Link {
 const DRAINS_NOW: Duration = Duration::from_millis(500);
 
 impl Link {
-    pub fn new(id: LinkId, state: LinkState) -> Link {
+    pub fn new(id: LinkId, state: LinkState, sand: SandBound) -> Link {
         Link {
             id,
             state,
             settings: LinkSettings::default(),
             drain: Drain::default(),
             refused_at: None,
-            queue_time: QUEUE_TIME_MIN,
-            queue_time_at: Instant::ZERO,
+            sand,
+            queue_time: QueueTime::within(sand),
             kept_back: false,
             train_mean: None,
             rated_mean: None,
@@ -237,6 +235,13 @@ impl Link {
     /// Bytes of the largest frame that it carries, Ethernet header included.
     pub fn frame_max(&self) -> usize {
         usize::from(self.state.mtu) + crate::wire::ethernet::HEADER_LEN
+    }
+
+    /// Bytes of the longest frame that it is given at once, as far as its local queue shows how fast it is.
+    fn frame_at_once_max(&self) -> usize {
+        let rate = self.drain.rate_bps;
+        let by_sand = rate.map_or(usize::MAX, |(bps, _)| self.sand.frame_max(bps));
+        self.frame_max().min(by_sand)
     }
 
     /// Whether hellos and trains go over it: it has carrier, room for them, and an address by
@@ -286,13 +291,15 @@ impl Link {
 
     /// In bytes alone, however long frames are.
     fn limit(&self) -> usize {
-        self.limit_of(3 * self.frame_max(), |bytes| bytes)
+        self.limit_of(FRAMES_MIN * self.frame_at_once_max(), |bytes| bytes)
     }
 
     /// What it takes in the queue's time, as `scaled`; three frames at least, so that it has the next one while we are told.
     fn limit_of(&self, three: usize, scaled: impl FnOnce(usize) -> usize) -> usize {
         let wanted = match self.drain.rate_bps {
-            Some((bps, _)) => scaled(bytes_in(self.queue_time, bps / 8)).clamp(three, LIMIT_MAX),
+            Some((bps, _)) => {
+                scaled(bytes_in(self.queue_time.get(), bps / 8)).clamp(three, LIMIT_MAX)
+            }
             None => LIMIT_UNKNOWN.max(three),
         };
         let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
@@ -303,9 +310,9 @@ impl Link {
     /// that is short of frames a second takes as long for a small one, and in as many bytes of small ones would
     /// stand dozens, while others that could share them come.
     pub fn queue_limit(&self) -> usize {
-        let full = self.frame_max();
+        let full = self.frame_at_once_max();
         let mean = self.train_mean.map_or(full, |mean| mean.min(full));
-        self.limit_of(3 * mean, |bytes| match self.rated_mean {
+        self.limit_of(FRAMES_MIN * mean, |bytes| match self.rated_mean {
             Some(rated) if mean < rated => (bytes as u64 * mean as u64 / rated as u64) as usize,
             _ => bytes,
         })
@@ -323,7 +330,7 @@ impl Link {
 
     /// A local queue that is gone soon at this rate.
     pub fn short_queue_bytes(&self, bps: u64) -> usize {
-        bytes_in(QUEUE_TIME_MAX, bps / 8).max(3 * self.frame_max())
+        bytes_in(self.queue_time.max(), bps / 8).max(FRAMES_MIN * self.frame_max())
     }
 
     /// The local queue is smaller than was thought: from now on, and until it may have changed,
@@ -381,23 +388,45 @@ impl Link {
         self.kept_back = true;
     }
 
-    pub fn on_told(&mut self, queued: usize, now: Instant) {
+    /// So much stands in its local queue. Whether its rate was measured anew by that.
+    pub fn on_told(&mut self, queued: usize, now: Instant) -> bool {
         let kept_back = core::mem::take(&mut self.kept_back);
-        if queued == 0 && kept_back && self.drain.fill() > 0 {
-            self.queue_time = (self.queue_time * 5 / 4).min(QUEUE_TIME_MAX);
-            self.queue_time_at = now;
-        } else if now.since(self.queue_time_at) > ENOUGH_FOR {
-            self.queue_time = (self.queue_time * 9 / 10).max(QUEUE_TIME_MIN);
-            self.queue_time_at = now;
-        }
+        let ran_dry = queued == 0 && kept_back && self.drain.fill() > 0;
+        self.queue_time.on_told(ran_dry, now);
         self.refused_at = self
             .refused_at
             .filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
-        if self.drain.on_told(queued, 2 * self.frame_max(), now)
-            && let Some(mean) = self.train_mean
-        {
+        let standing = 2 * self.frame_at_once_max();
+        let is_new = self.drain.on_told(queued, standing, now);
+        if is_new && let Some(mean) = self.train_mean {
             let rated = self.rated_mean.unwrap_or(mean);
             self.rated_mean = Some((rated * 3 + mean) / 4);
+        }
+        is_new
+    }
+
+    /// How long what stands in its local queue takes it, as far as that was seen.
+    pub fn standing_time(&self, now: Instant) -> Duration {
+        let bps = self.drain_rate_bps(now);
+        bps.map_or(Duration::ZERO, |bps| time_of(self.drain.fill(), bps))
+    }
+
+    /// What small frames wait for at it.
+    pub fn sand(&self, now: Instant) -> LinkSand {
+        let rate_bps = self.drain_rate_bps(now);
+        let Some(bps) = rate_bps.filter(|_| self.sand.0.is_some()) else {
+            return LinkSand {
+                rate_bps,
+                ..LinkSand::default()
+            };
+        };
+        let frame = self.sand.frame_max(bps);
+        let is_cut = frame < self.frame_max();
+        LinkSand {
+            rate_bps,
+            frame_bytes_max: is_cut.then_some(frame as u64),
+            waits_max: Some(time_of(self.limit() + self.frame_at_once_max(), bps)),
+            is_late: self.queue_time.is_late(),
         }
     }
 
@@ -415,6 +444,7 @@ impl Link {
             carrier: self.state.carrier,
             rate_bps: measured.map(|(bps, _)| bps).or(self.state.rate_bps),
             rate_age: measured.map(|(_, at)| now.since(at)),
+            sand: self.sand(now),
             local_queue_bytes: self.drain.fill() as u64,
             local_queue_age: self.drain.told.map(|(_, at)| now.since(at)),
             in_flight_bytes: in_flight_bytes as u64,
@@ -430,5 +460,6 @@ impl Link {
     }
 }
 
+mod queue_time;
 #[cfg(test)]
 mod tests;

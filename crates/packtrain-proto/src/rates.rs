@@ -9,6 +9,11 @@ pub(crate) fn bytes_in(time: Duration, rate: u64) -> usize {
     mul_div(rate, time.as_nanos() as u64, NANOS_A_SECOND) as usize
 }
 
+/// `bps`: bit/s.
+pub(crate) fn time_of(bytes: usize, bps: u64) -> Duration {
+    Duration::from_nanos(mul_div(bytes as u64, 8 * NANOS_A_SECOND, bps.max(1)))
+}
+
 pub(crate) fn bytes_a_second(bytes: u64, time: Duration) -> u64 {
     mul_div(bytes, NANOS_A_SECOND, (time.as_nanos() as u64).max(1))
 }

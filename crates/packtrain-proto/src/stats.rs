@@ -261,6 +261,7 @@ pub struct Snapshot {
     /// In their order; the last is the rest.
     pub classes: Vec<ClassSnapshot>,
     pub queue: QueueSnapshot,
+    pub sand: SandSnapshot,
     pub resequencer: ResequencerSnapshot,
     pub replay: ReplaySnapshot,
     pub reassembly: ReassemblySnapshot,
@@ -356,6 +357,7 @@ pub struct LinkSnapshot {
     pub rate_bps: Option<u64>,
     /// Age of the measurement; `None` when the rate is not a measured one.
     pub rate_age: Option<Duration>,
+    pub sand: LinkSand,
     /// Bytes of ours in the link's local queue, as last told.
     pub local_queue_bytes: u64,
     pub local_queue_age: Option<Duration>,
@@ -546,6 +548,27 @@ pub struct HostSnapshot {
     pub address: MacAddr,
     pub link: LinkId,
     pub last_heard: Duration,
+}
+
+/// What small frames wait for at a link, as fast as it is: what stands in its local queue, and the frame before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkSand {
+    /// At which its local queue was seen draining lately, bit/s.
+    pub rate_bps: Option<u64>,
+    /// Bytes of the longest frame that goes at once; `None`: as long as the link takes.
+    pub frame_bytes_max: Option<u64>,
+    /// How long one waits at most with what may stand now. `None`: nobody knows, or has to.
+    pub waits_max: Option<Duration>,
+    /// The owner was too late to keep the link busy with less.
+    pub is_late: bool,
+}
+
+/// How long small frames have waited here: in the engine for their turn, and then for what stood in the link's local queue.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SandSnapshot {
+    /// What was asked for.
+    pub delay_max: Option<Duration>,
+    pub waited: HoldSnapshot,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]

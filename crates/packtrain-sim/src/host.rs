@@ -187,6 +187,20 @@ impl Host {
     }
 
     /// The process died and comes again: a new node id, and nothing that the old one knew.
+    /// Before the start.
+    pub fn sabotage(&mut self, saboteur: Saboteur) {
+        self.saboteur = Some(saboteur);
+        self.engine = self.new_engine(Instant::ZERO);
+    }
+
+    pub(super) fn new_engine(&mut self, now: Instant) -> Engine {
+        let mut config = self.config.clone();
+        if let Some(saboteur) = &mut self.saboteur {
+            saboteur.config(&mut config);
+        }
+        Engine::new(config, now)
+    }
+
     pub fn restart(&mut self, now: Instant, world: &mut World<'_>) {
         self.lives += 1;
         self.past.add_life(&self.engine.snapshot(now));
@@ -195,7 +209,7 @@ impl Host {
         self.past.ended_with = u64::MAX / 4;
         self.config.node_id = NodeId(mix(self.config.node_id.0 ^ self.lives).max(1));
         self.config.seed = self.config.node_id.0;
-        self.engine = Engine::new(self.config.clone(), now);
+        self.engine = self.new_engine(now);
         self.wakes_at = None;
         self.let_go = 0;
         self.inbox.clear();
@@ -594,6 +608,15 @@ impl Host {
             let port = link.port;
             let checkers = &mut world.checkers;
             let carries = checkers.transmitted(self.station, port, &frame, now);
+            // What goes past the engine stands there as well, and it is told late.
+            let bound = self.config.limits.sand_delay_max;
+            if let Some(bound) = bound.filter(|_| self.kernel.is_none())
+                && (carries || Some(frame.header().source) == link.state.mark)
+            {
+                let standing = world.network.local_queue_bytes(port);
+                let said = self.engine.link_sand(id, now);
+                checkers.put_on_link(self.station, (standing, &frame), (bound, &said), now);
+            }
             let frames = match &mut self.saboteur {
                 Some(saboteur) => saboteur.outgoing(frame),
                 None => vec![frame],

@@ -7,7 +7,7 @@ mod coding;
 mod trunk;
 
 use packtrain_proto::class::Pack;
-use packtrain_proto::config::LinkId;
+use packtrain_proto::config::{Config, LinkId};
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::{PathState, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
@@ -133,6 +133,8 @@ breakages! {
     ChecksumNotLookedAt,
     /// The last block of a coded train is missing, and its checksum is none of it.
     BlockLost,
+    /// Frames are as long as links take, and as much stands there as keeps them busy.
+    SandBoundIgnored,
     /// The last block of a coded train ends too early.
     BlockCutShort,
 }
@@ -263,6 +265,14 @@ impl Saboteur {
             Breakage::UrgentHeld,
         ];
         breakages.contains(&self.breakage) && !self.held.is_empty()
+    }
+
+    /// What its engine is told when it begins.
+    pub fn config(&mut self, config: &mut Config) {
+        if self.breakage == Breakage::SandBoundIgnored {
+            config.limits.sand_delay_max = None;
+            self.strikes += 1;
+        }
     }
 
     pub fn keeps_its_classes(&mut self) -> bool {

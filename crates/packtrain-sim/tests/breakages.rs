@@ -44,6 +44,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         Breakage::DirectTooEarly | Breakage::FencesNotRaised | Breakage::FlowChangesLink => {
             &["in order"]
         }
+        Breakage::SandBoundIgnored => &["sand bound"],
         Breakage::DirectLostSilently => &["accounted"],
         Breakage::BoundaryMoved => &["unchanged"],
         // An aggregate that lies may be refused as a whole.

@@ -233,10 +233,13 @@ impl RunningLine {
                     };
                     tracing::debug!("waits for others are {how}");
                 }
-                Event::IntakeRate { rate_bps } => {
+                Event::IntakeRate {
+                    rate_bps,
+                    frame_max,
+                } => {
                     self.line.hold_host_back(rate_bps.is_some());
                     if let Some(intake) = &mut self.intake
-                        && let Err(error) = intake.set_rate(rate_bps)
+                        && let Err(error) = intake.set_rate(rate_bps, frame_max)
                     {
                         tracing::warn!("{error}");
                     }

@@ -96,7 +96,7 @@ pub(super) fn rate_bps(link: &Link, path: &Path, now: Instant) -> Option<u64> {
     rate_bps.map(|bps| link.at_most(bps))
 }
 
-/// Bytes of the largest train that goes by this path; 0: none does.
+/// Bytes of the largest train that passes this path; 0: none does.
 pub(super) fn train_bytes_max(links: &[Link], path: &Path) -> usize {
     link_of(links, path).map_or(0, |link| path.train_max(link.frame_max()))
 }
@@ -108,8 +108,18 @@ pub(super) fn train_sizes(links: &[Link], peer: &Peer) -> impl Iterator<Item = u
 }
 
 /// Bytes of the largest train that all of them carry: one that is sent again must fit whichever is left.
-pub(super) fn train_max(links: &[Link], peer: &Peer) -> Option<usize> {
+pub(super) fn passes_max(links: &[Link], peer: &Peer) -> Option<usize> {
     train_sizes(links, peer).min()
+}
+
+/// … and that is made: none of them is held by it for so long that small frames would have to wait.
+pub(super) fn train_max(links: &[Link], peer: &Peer) -> Option<usize> {
+    let passes = |path| train_bytes_max(links, path);
+    let sizes = peer
+        .paths
+        .iter()
+        .map(|path| passes(path).min(path.sand_max));
+    sizes.filter(|&bytes| bytes > 0).min()
 }
 
 /// Whether something that waits for the peer need not wait for more.

@@ -10,7 +10,7 @@ use crate::peer::{Path, Peer};
 use crate::stats::{
     ClassSnapshot, CodingSnapshot, DfapSnapshot, DictionarySnapshot, DictionaryUnused,
     HostSnapshot, LagUse, LinkSnapshot, LivenessSnapshot, PathMeasures, PathSnapshot, PathState,
-    PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot,
+    PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, SandSnapshot, Snapshot,
     StationSnapshot, Traffic,
 };
 use crate::time::Instant;
@@ -79,6 +79,10 @@ impl Engine {
                         .sum::<usize>()) as u64,
                 frames_max_seen: counters.queue_frames_max as u64,
                 bytes_max_seen: counters.queue_bytes_max as u64,
+            },
+            sand: SandSnapshot {
+                delay_max: self.config.sand().0,
+                waited: counters.sand.snapshot(),
             },
             resequencer: self.resequencer_snapshot(),
             replay: self.replay_snapshot(),

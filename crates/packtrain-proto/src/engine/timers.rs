@@ -119,6 +119,7 @@ impl Engine {
         if now >= self.next_expiry {
             self.next_expiry = now + EXPIRY_INTERVAL;
             self.expire(now);
+            self.follow_sand(now);
         }
         let mut from = 0;
         while let Some(slot) = self.peers.due.next(from, now) {
@@ -204,7 +205,11 @@ impl Engine {
         let gone = self.taken_bytes.saturating_sub(below as u64);
         let waiting = self.queued_bytes - self.bytes_that_wait_for_no_link(now);
         if let Some(rate_bps) = self.intake.step(waiting, gone, now) {
-            self.events.push_back(Event::IntakeRate { rate_bps });
+            let frame_max = rate_bps.map_or(usize::MAX, |bps| self.frame_of_host_max(bps));
+            self.events.push_back(Event::IntakeRate {
+                rate_bps,
+                frame_max,
+            });
         }
         if let Some(full_bps) = self.intake.owner_is_full(now) {
             self.on_engine_full(full_bps, now);

@@ -4,6 +4,7 @@ use arrayvec::ArrayVec;
 
 use super::from_host::largest_on_wire;
 use super::paths::{Rules, best_path, frames_for, has_room, is_ripe, rate_bps, train_max};
+use super::sand::at_once_max;
 use super::way::{Goes, Way, coding_for, mark_for};
 use super::{Engine, Transmit};
 use crate::aggregator::{Filled, Surroundings};
@@ -309,6 +310,8 @@ impl Engine {
     fn take_plain(&mut self, at: usize, now: Instant) -> Option<Outgoing> {
         let codel = self.codel();
         let link = self.links[at].id;
+        let standing = self.links[at].standing_time(now);
+        self.counters.sand.leave_behind(standing);
         let mtu = self.links[at].frame_max();
         let queues = self.plain.of(link)?;
         let before = (queues.frames(), queues.bytes());
@@ -347,6 +350,7 @@ impl Engine {
     pub(super) fn note_left(&mut self, frame: &QueuedFrame, now: Instant) {
         let waited = now.since(frame.enqueued);
         self.classes.note_left(frame.class, waited);
+        self.counters.sand.note_left(frame, now);
     }
 
     /// A train leaves, or an aggregate.
@@ -390,6 +394,8 @@ impl Engine {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?,
         };
+        let sand_max = at_once_max(link, path, self.config.sand(), now);
+        let train_max = train_max.min(sand_max);
         let link_bps = rate_bps(link, path, now).map(|bps| link.rate_of_full_trains(bps));
         let coding = coding_for(
             &self.config,
@@ -405,9 +411,12 @@ impl Engine {
             train_max,
             mark,
             link,
+            sand_max,
             compresses: coding.is_some_and(|coding| coding != Coding::Headers),
         };
         let before = (peer.queues.frames(), peer.queues.bytes());
+        let sand = &mut self.counters.sand;
+        sand.leave_behind(link.standing_time(now));
         let mut surroundings = Surroundings {
             own: way.own,
             peer: way.peer,
@@ -415,6 +424,7 @@ impl Engine {
             pool: &mut self.pool,
             drops: &mut self.counters.drops,
             classes: &mut self.classes,
+            sand,
             worths: &mut self.worths,
             now,
         };

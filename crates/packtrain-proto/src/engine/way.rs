@@ -40,6 +40,8 @@ pub(super) struct Way<'a> {
     pub train_max: usize,
     pub mark: Option<MacAddr>,
     pub link: &'a Link,
+    /// Bytes of the longest frame that goes at once, whatever the link's MTU.
+    pub sand_max: usize,
     /// Whether payload may be compressed on it.
     pub compresses: bool,
 }
@@ -63,6 +65,7 @@ impl Way<'_> {
             && frame.header.destination == self.peer
             && frame.header.source == self.own
             && largest_on_wire(frame) <= self.train_max
+            && frame.buffer.len() <= self.sand_max
             && !self.link.cuts(frame.buffer.len(), with.now)
             && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
             && !self.shrinks(frame, with)

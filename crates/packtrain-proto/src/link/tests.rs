@@ -8,7 +8,7 @@ fn link() -> Link {
         carrier: true,
         rate_bps: None,
     };
-    Link::new(LinkId(0), state)
+    Link::new(LinkId(0), state, SandBound(None))
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_queue_that_ran_dry_though_more_waited_may_be_deeper_for_a_while() {
         link.on_kept_back();
         link.on_told(100, now);
     }
-    assert_eq!(link.queue_time, QUEUE_TIME_MIN);
+    assert_eq!(link.queue_time.get(), queue_time::UNBOUND_MIN);
 }
 
 #[test]
@@ -232,4 +232,45 @@ fn without_carrier_there_is_no_room() {
     assert!(link.has_room());
     link.state.carrier = false;
     assert!(!link.has_room());
+}
+
+/// 1 Gbit/s, an MTU of 9000, and an owner that is told every 20 µs: how long what stood there took the link at most, microseconds, once its
+/// rate was known.
+fn stood_for(sand: SandBound) -> u64 {
+    let mut link = Link::new(
+        LinkId(0),
+        LinkState {
+            mtu: 9000,
+            ..link().state
+        },
+        sand,
+    );
+    let (mut now, mut queued, mut longest) = (Instant::ZERO, 0usize, 0);
+    for round in 0..2000 {
+        while link.has_room() {
+            let frame = link.frame_at_once_max();
+            link.on_given(frame);
+            link.on_train(frame);
+            queued += frame;
+        }
+        if round > 1000 {
+            longest = longest.max(queued);
+        }
+        now += Duration::from_micros(20);
+        queued = queued.saturating_sub(2500);
+        link.on_told(queued, now);
+    }
+    (longest * 8 / 1000) as u64
+}
+
+#[test]
+fn no_more_stands_than_a_small_frame_may_wait_for() {
+    let bound = |micros| SandBound(Some(Duration::from_micros(micros)));
+    assert!(
+        (150..=200).contains(&stood_for(bound(200))),
+        "{}",
+        stood_for(bound(200))
+    );
+    assert!((400..=500).contains(&stood_for(bound(500))));
+    assert!((1000..=1100).contains(&stood_for(SandBound(None))));
 }

@@ -55,6 +55,8 @@ pub struct Path {
     pub trains_tx: u64,
     /// How long frames may be that pass it, where that can be asked.
     pub mtu: Option<PathMtu>,
+    /// Bytes of the longest frame that goes by it at once, so that small ones need not wait.
+    pub sand_max: usize,
     /// What it has carried for its weight.
     pub served: Served,
     /// Whether others are to wait for what it carries.
@@ -99,6 +101,7 @@ impl Path {
             broken: false,
             trains_tx: 0,
             mtu: None,
+            sand_max: usize::MAX,
             served: Served::default(),
             admission: Admission::default(),
             direct: DirectCounts::default(),
@@ -144,7 +147,7 @@ impl Path {
         }
     }
 
-    /// Bytes of the largest train, outer header included, over our link of `frame_max`.
+    /// Bytes of the largest train that passes it, outer header included, over our link of `frame_max`.
     pub fn train_max(&self, frame_max: usize) -> usize {
         let nominal = self.nominal_max(frame_max);
         let found = self.mtu.as_ref().map(PathMtu::bytes);

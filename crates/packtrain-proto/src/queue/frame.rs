@@ -7,6 +7,7 @@ use crate::class::ClassId;
 use crate::coding::worth::looks_random;
 use crate::offload::Offload;
 use crate::queue::band::BandId;
+use crate::sand::PACKET_MAX;
 use crate::time::Instant;
 use crate::trunk::lane::LaneId;
 use crate::wire::ethernet::{self, Header};
@@ -61,6 +62,11 @@ impl QueuedFrame {
         let is_random = found.unwrap_or_else(|| looks_random(self.payload()));
         self.random.set(Some(is_random));
         is_random
+    }
+
+    /// What is not to wait behind rocks: a packet that is no piece of one.
+    pub fn is_sand(&self) -> bool {
+        self.offload.gso.is_none() && self.buffer.len() <= PACKET_MAX
     }
 
     /// Bytes of it that still wait.

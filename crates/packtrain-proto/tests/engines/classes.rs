@@ -185,7 +185,10 @@ fn frames_that_wait_for_others_are_no_reason_to_shape_the_host() {
     let shaped = |event: &packtrain_proto::engine::Event| {
         matches!(
             event,
-            packtrain_proto::engine::Event::IntakeRate { rate_bps: Some(_) }
+            packtrain_proto::engine::Event::IntakeRate {
+                rate_bps: Some(_),
+                ..
+            }
         )
     };
     assert!(!pair.events[0].iter().any(shaped));

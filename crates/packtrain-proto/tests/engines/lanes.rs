@@ -78,7 +78,15 @@ fn is_held_back(links: &[u8], slow: &[u8]) -> bool {
         let queues = bed.queues.values_mut();
         queues.for_each(|queue| *queue = queue.saturating_sub(250));
     }
-    let holds_back = |event: &Event| matches!(event, Event::IntakeRate { rate_bps: Some(_) });
+    let holds_back = |event: &Event| {
+        matches!(
+            event,
+            Event::IntakeRate {
+                rate_bps: Some(_),
+                ..
+            }
+        )
+    };
     bed.events[A].iter().any(holds_back)
 }
 

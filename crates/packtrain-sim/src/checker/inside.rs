@@ -25,6 +25,7 @@ const LANE_AT: usize = 14 + 2;
 const INCARNATION_AT: usize = 14 + 4;
 const SEQUENCE_AT: usize = 14 + 8;
 const MARKER: u8 = 0x02;
+const REPLAY: u8 = 0x04;
 const CODED: u8 = 0x08;
 
 const FRAME: u8 = 1;
@@ -40,6 +41,11 @@ const DESCRIBED_WITHIN: usize = 128;
 /// Subframes of a train; 0 for other messages, and as far as it can be read for broken ones.
 pub fn items(frame: &[u8]) -> u64 {
     subframes(&as_it_was(frame)).count() as u64
+}
+
+/// A train that was made before, and for another path perhaps.
+pub fn goes_again(frame: &[u8]) -> bool {
+    is_train(frame) && frame[FLAGS_AT] & REPLAY != 0
 }
 
 /// A train that carries nothing and is no marker: a question whether all before it has arrived.

@@ -35,6 +35,7 @@ pub mod once;
 pub mod progress;
 pub mod reach;
 pub mod record;
+pub mod sand_bound;
 pub mod unchanged;
 pub mod work_conserving;
 
@@ -43,7 +44,7 @@ use std::borrow::Cow;
 
 use packtrain_proto::class::{Class, KernelPath, Pack};
 use packtrain_proto::config::Limits;
-use packtrain_proto::stats::{PeerSnapshot, Snapshot};
+use packtrain_proto::stats::{LinkSand, PeerSnapshot, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
 
@@ -430,6 +431,23 @@ impl Checkers {
             return;
         }
         self.work_conserving.train_left(station, port, now);
+    }
+
+    /// A train, or a frame with its mark, is put on a link on which so much stands. `bound`: how long small frames may wait there; `said`:
+    /// what the engine says of that.
+    pub fn put_on_link(
+        &mut self,
+        station: StationId,
+        (standing, frame): (usize, &Frame),
+        (bound, said): (Duration, &LinkSand),
+        now: Instant,
+    ) {
+        if self.only_hand_on() || inside::goes_again(&frame.bytes) {
+            return;
+        }
+        if let Err(text) = sand_bound::check(standing, frame.bytes.len(), bound, said) {
+            self.object("sand bound", now, format!("{station:?}: {text}"));
+        }
     }
 
     /// Whether frames wait in a station's engine, after each of its steps.

@@ -2,7 +2,6 @@
 
 use packtrain_proto::class;
 use packtrain_proto::config::LinkId;
-use packtrain_proto::engine::Engine;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 
@@ -19,7 +18,7 @@ impl Host {
     pub fn give_kernel(&mut self, kernel: Kernel, now: Instant) {
         if !self.config.direct_frames {
             self.config.direct_frames = true;
-            self.engine = Engine::new(self.config.clone(), now);
+            self.engine = self.new_engine(now);
         }
         self.kernel = Some(kernel);
     }

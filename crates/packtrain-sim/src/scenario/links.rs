@@ -242,7 +242,9 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
             }
         }
         let sabotage = order.sabotage.filter(|s| s.station == endpoint.station);
-        host.saboteur = sabotage.map(|s| Saboteur::new(s.breakage, random.fork()));
+        if let Some(s) = sabotage {
+            host.sabotage(Saboteur::new(s.breakage, random.fork()));
+        }
         let ports: Vec<PortId> = (0..cables.len()).map(port_of).collect();
         for (at, change) in uses.of_links(&mut host, &ports, scale.duration) {
             simulator.queue.push(at, change);

@@ -180,7 +180,9 @@ pub fn build(order: Order) -> Experiment {
             simulator.queue.push(at, change);
         }
         let sabotage = order.sabotage.filter(|s| s.station == station);
-        host.saboteur = sabotage.map(|s| Saboteur::new(s.breakage, random.fork()));
+        if let Some(s) = sabotage {
+            host.sabotage(Saboteur::new(s.breakage, random.fork()));
+        }
         simulator.add(Station::Packtrain(Box::new(host)), &ports);
     }
     let restarts = match trouble {

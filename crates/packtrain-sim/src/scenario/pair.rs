@@ -130,7 +130,9 @@ pub(super) fn build_with(order: Order, carriage: Carriage) -> Experiment {
             &simulator.network,
         );
         let sabotage = order.sabotage.filter(|s| s.station == endpoint.station);
-        host.saboteur = sabotage.map(|s| Saboteur::new(s.breakage, random.fork()));
+        if let Some(s) = sabotage {
+            host.sabotage(Saboteur::new(s.breakage, random.fork()));
+        }
         simulator.add(Station::Packtrain(Box::new(host)), &[port]);
     }
     let mut restarts = 0;

@@ -166,7 +166,9 @@ fn build_with(order: Order, modes: &[Mode; PLAIN], xl_mtu: Option<u16>) -> Exper
             &simulator.network,
         );
         let sabotage = order.sabotage.filter(|s| s.station == station);
-        host.saboteur = sabotage.map(|s| Saboteur::new(s.breakage, random.fork()));
+        if let Some(s) = sabotage {
+            host.sabotage(Saboteur::new(s.breakage, random.fork()));
+        }
         simulator.add(Station::Packtrain(Box::new(host)), &[port]);
     }
     let mut restarts = 0;

@@ -377,7 +377,7 @@ impl Core {
     fn read_rate(&mut self, station: usize) {
         if let Station::Packtrain(host) = &mut self.simulator.stations[station] {
             for event in host.events.drain(..) {
-                if let EngineEvent::IntakeRate { rate_bps } = event {
+                if let EngineEvent::IntakeRate { rate_bps, .. } = event {
                     self.outlets[station].set_rate(rate_bps);
                 }
             }

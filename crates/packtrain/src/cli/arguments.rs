@@ -23,6 +23,7 @@ use crate::settings::links::MemberLink;
 use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
 use crate::settings::repair::{RepairPolicy, parse_repair};
+use crate::settings::sand::{SandDelay, parse_sand_delay};
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
 };
@@ -210,6 +211,12 @@ pub struct UpArguments {
     /// or off.
     #[arg(long, value_name = "TIME", value_parser = parse_repair, default_value = "50ms")]
     pub repair: RepairPolicy,
+
+    /// How long a small frame may wait at a link behind longer ones, at the link's rate: 50us to 100ms, or off. Longer
+    /// frames are cut for it, and no more stands on the link.
+    #[arg(long, value_name = "TIME", value_parser = parse_sand_delay, default_value = "200us")]
+    pub max_sand_delay: SandDelay,
+
     /// Let links of a higher tier carry also what all of the lower ones have no room for.
     #[arg(long)]
     pub tier_spill: bool,

@@ -106,6 +106,8 @@ pub struct Intake {
     leaf_rate_bps: u64,
     /// The largest frame that the rate of the leaves goes with.
     frame_bytes_max: u32,
+    /// The longest that the line takes as it is.
+    frame_max: usize,
     /// The host was told so.
     limits_frames: bool,
     /// The largest that it makes at any rate.
@@ -156,6 +158,7 @@ impl Intake {
             rate_bps: None,
             leaf_rate_bps,
             frame_bytes_max: FRAME_BYTES_MAX,
+            frame_max: usize::MAX,
             limits_frames: false,
             frame_bytes_any: FRAME_BYTES_MAX,
             instead: map_handle("instead")?,
@@ -194,7 +197,9 @@ impl Intake {
     /// At most `rate_bps` bits of Ethernet frames a second (without FCS, preamble and gap) from
     /// now on, and not below [`RATE_BPS_MIN`]; `None`: as they come. One message to the
     /// kernel, which keeps what waits: made to be called often.
-    pub fn set_rate(&mut self, rate_bps: Option<u64>) -> Result<(), IntakeError> {
+    /// While there is one the host makes no frame that is longer than `frame_max`, but for [`FRAME_BYTES_MIN`].
+    pub fn set_rate(&mut self, rate_bps: Option<u64>, frame_max: usize) -> Result<(), IntakeError> {
+        self.frame_max = frame_max;
         let rate_bps = rate_bps.map(|rate_bps| rate_bps.clamp(RATE_BPS_MIN, OPEN_RATE_BPS));
         if rate_bps == self.rate_bps {
             return Ok(());
@@ -219,10 +224,11 @@ impl Intake {
 
     fn follow_with_leaves(&mut self, rate_bps: u64) -> Result<(), IntakeError> {
         let leaf_rate_bps = leaf_rate_bps(rate_bps);
-        let frame_bytes = frame_bytes_max(rate_bps);
+        let frame_bytes = frame_bytes_max(rate_bps, self.frame_max);
         if self.limits_frames
             && is_near(leaf_rate_bps, self.leaf_rate_bps)
             && is_near(frame_bytes.into(), self.frame_bytes_max.into())
+            && self.frame_bytes_max as usize <= self.frame_max.max(FRAME_BYTES_MIN as usize)
         {
             return Ok(());
         }
@@ -330,8 +336,9 @@ fn is_near(wanted: u64, known: u64) -> bool {
     wanted <= known * DRIFT && wanted >= known / DRIFT
 }
 
-fn frame_bytes_max(rate_bps: u64) -> u32 {
+fn frame_bytes_max(rate_bps: u64, frame_max: usize) -> u32 {
     let bytes = rate_bps / 8 * FRAME_TIME.as_millis() as u64 / 1000;
+    let bytes = bytes.min(frame_max as u64);
     (bytes.min(FRAME_BYTES_MAX.into()) as u32).max(FRAME_BYTES_MIN)
 }
 

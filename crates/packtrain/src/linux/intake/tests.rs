@@ -194,7 +194,7 @@ fn the_numbers_are_those_of_the_header() {
 fn a_udp_flood_is_held_to_the_rate_and_its_socket_and_not_the_queue_says_so() {
     in_namespace(|| {
         let (tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
-        intake.set_rate(Some(50 * MEGABIT)).unwrap();
+        intake.set_rate(Some(50 * MEGABIT), usize::MAX).unwrap();
         let (drain, bytes) = drain(tap);
         let (flood, socket) = flood(1400);
         pause(Duration::from_millis(200));
@@ -206,12 +206,12 @@ fn a_udp_flood_is_held_to_the_rate_and_its_socket_and_not_the_queue_says_so() {
         );
         assert!(queue.frames > 20, "{queue:?}");
         // Then another rate, with frames waiting.
-        intake.set_rate(Some(20 * MEGABIT)).unwrap();
+        intake.set_rate(Some(20 * MEGABIT), usize::MAX).unwrap();
         pause(Duration::from_millis(200));
         assert_rate(&bytes, Duration::from_secs(1), 20 * MEGABIT);
         assert_eq!(intake.queue().unwrap().dropped, 0);
         // Nothing is lost when it opens with frames waiting, either.
-        intake.set_rate(None).unwrap();
+        intake.set_rate(None, usize::MAX).unwrap();
         let sent = flood_end(flood, &mut intake);
         let (_tap, received) = drain.stop();
         assert_eq!(intake.queue().unwrap(), QueueStats::default());
@@ -253,8 +253,8 @@ fn open_it_holds_nothing_back() {
         let (drain, bytes) = drain(tap);
         let (flood, _) = flood(1400);
         let never_shaped = rate_over(&bytes, Duration::from_millis(500));
-        intake.set_rate(Some(2 * MEGABIT)).unwrap();
-        intake.set_rate(None).unwrap();
+        intake.set_rate(Some(2 * MEGABIT), usize::MAX).unwrap();
+        intake.set_rate(None, usize::MAX).unwrap();
         pause(Duration::from_millis(500));
         let again_open = rate_over(&bytes, Duration::from_millis(500));
         let sent = flood_end(flood, &mut intake);
@@ -317,9 +317,11 @@ fn flows_keep_their_order_while_it_opens_and_closes_under_them() {
             }
         });
         for round in 0..60 {
-            intake.set_rate(Some((10 + round) * MEGABIT)).unwrap();
+            intake
+                .set_rate(Some((10 + round) * MEGABIT), usize::MAX)
+                .unwrap();
             pause(Duration::from_millis(8));
-            intake.set_rate(None).unwrap();
+            intake.set_rate(None, usize::MAX).unwrap();
             pause(Duration::from_millis(2));
         }
         let sent: Vec<_> = flows.into_iter().map(Beside::stop).collect();
@@ -350,7 +352,7 @@ fn leaves_used() -> usize {
 fn each_of_forty_flows_has_a_leaf_of_its_own_and_keeps_it() {
     in_namespace(|| {
         let (_tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
-        intake.set_rate(Some(100 * MEGABIT)).unwrap();
+        intake.set_rate(Some(100 * MEGABIT), usize::MAX).unwrap();
         assert_eq!(leaves_used(), 0);
         // By hash alone, 40 of 256 would be all different once in thirty runs.
         let flows: Vec<_> = (0..40u16)
@@ -386,7 +388,7 @@ fn frames_are_no_longer_than_a_millisecond_of_the_line() {
             (None, 65_536),
             (Some(300 * MEGABIT), 37_500),
         ] {
-            intake.set_rate(rate_bps).unwrap();
+            intake.set_rate(rate_bps, usize::MAX).unwrap();
             let text = run("ip -d link show t0");
             let shown = format!(" gso_max_size {bytes} ");
             assert!(text.contains(&shown), "{rate_bps:?}: {text}");
@@ -410,13 +412,13 @@ fn frames_that_are_kept_small_are_so_at_any_rate() {
             (Some(100 * MEGABIT), 12_500),
             (None, 16_500),
         ] {
-            intake.set_rate(rate_bps).unwrap();
+            intake.set_rate(rate_bps, usize::MAX).unwrap();
             assert_eq!(largest(), bytes, "{rate_bps:?}");
         }
-        intake.set_rate(Some(300 * MEGABIT)).unwrap();
+        intake.set_rate(Some(300 * MEGABIT), usize::MAX).unwrap();
         intake.keep_frames_below(FRAME_BYTES_MAX);
         assert_eq!(largest(), 37_500);
-        intake.set_rate(None).unwrap();
+        intake.set_rate(None, usize::MAX).unwrap();
         assert_eq!(largest(), FRAME_BYTES_MAX);
     });
 }
@@ -425,7 +427,7 @@ fn frames_that_are_kept_small_are_so_at_any_rate() {
 fn small_flows_do_not_wait_behind_large_ones() {
     in_namespace(|| {
         let (mut tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
-        intake.set_rate(Some(10 * MEGABIT)).unwrap();
+        intake.set_rate(Some(10 * MEGABIT), usize::MAX).unwrap();
         let floods: Vec<_> = (0..3).map(|_| flood(1400).0).collect();
         pause(Duration::from_millis(200));
         let backlog = intake.queue().unwrap();
@@ -524,7 +526,7 @@ fn a_tcp_flow_is_held_to_the_rate_without_a_drop_and_with_little_waiting() {
     in_namespace(|| {
         let (there, server) = tcp_sink();
         let (here, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
-        intake.set_rate(Some(50 * MEGABIT)).unwrap();
+        intake.set_rate(Some(50 * MEGABIT), usize::MAX).unwrap();
         let bytes = Arc::new(AtomicU64::new(0));
         let forward = forward(here, there, bytes.clone());
         let address = SocketAddr::new(IpAddr::from([10, 9, 0, 2]), 7);
@@ -576,7 +578,9 @@ fn it_is_put_in_at_once_and_a_rate_is_set_in_microseconds() {
         );
         let start = now();
         for step in 0..500 {
-            intake.set_rate(Some((10 + step) * MEGABIT)).unwrap();
+            intake
+                .set_rate(Some((10 + step) * MEGABIT), usize::MAX)
+                .unwrap();
         }
         let each = start.elapsed() / 500;
         eprintln!("set_rate: {each:?}");
@@ -595,7 +599,7 @@ fn it_goes_with_its_interface_and_says_so_when_asked_after() {
         let error = (0..1000)
             .find_map(|_| {
                 pause(Duration::from_millis(5));
-                intake.set_rate(Some(MEGABIT)).err()
+                intake.set_rate(Some(MEGABIT), usize::MAX).err()
             })
             .expect("the interface is gone");
         let text = error.to_string();
