@@ -437,7 +437,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   packtrain bench xlf
-  packtrain bench xlf --part units --rounds 3 --json xlf.json")]
+  packtrain bench xlf --part jain --part units --rounds 3 --json xlf.json")]
     Xlf(Options<bench_xlf::Part>),
     /// The lab's wires: what they carry, and whether they do what is set.
     ///

@@ -5,16 +5,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::cables::{Cable, Cables, Plan, WAYS};
+use super::cables::{Cable, Cables, Plan};
+use super::in_turns;
+use crate::lab::Result;
 use crate::lab::figure::{Target, Unit};
 use crate::lab::measure;
-use crate::lab::one_link::figure::Runs;
-use crate::lab::one_link::stage::SETTLE;
 use crate::lab::one_link::way::Way;
 use crate::lab::one_link::work::ran_during;
 use crate::lab::one_link::{Bench, Row};
 use crate::lab::processors::seconds_per_gigabyte;
-use crate::lab::{Result, pause};
 
 const ELEPHANT: Duration = Duration::from_secs(3);
 /// What a router of today has: each data unit is a packet.
@@ -106,20 +105,10 @@ pub fn measure(bench: &mut Bench, packtrain: &Path) -> Result<()> {
             up: over.up,
         };
         let cables = Cables::set(packtrain, plan)?;
-        let mut runs = Runs::of_ways(&WAYS);
-        let mut ways = WAYS;
-        for round in 0..bench.rounds {
-            eprintln!("{}: round {} of {}", over.name, round + 1, bench.rounds);
-            for way in ways {
-                pause(SETTLE);
-                let taken = match way {
-                    Way::Pt0 => cables.counted(bench, over.name, || elephant(&cables, way))?,
-                    _ => elephant(&cables, way)?,
-                };
-                runs.push(way, taken);
-            }
-            ways.rotate_left(1);
-        }
+        let runs = in_turns(bench, over.name, |bench, way| match way {
+            Way::Pt0 => cables.counted(bench, over.name, || elephant(&cables, way)),
+            _ => elephant(&cables, way),
+        })?;
         bench.compare_rows(over.name, &ROWS, &runs);
     }
     Ok(())
