@@ -227,10 +227,11 @@ impl Intake {
             return Ok(());
         }
         // Frames that could not be limited would have several turns at once with a small quantum.
-        let quantum = match self.limit_frames(frame_bytes) {
-            true => quantum(frame_bytes),
-            false => quantum(FRAME_BYTES_MAX),
+        let largest = match self.limit_frames(frame_bytes) {
+            true => frame_bytes_made(frame_bytes, self.mtu()),
+            false => FRAME_BYTES_MAX,
         };
+        let quantum = quantum(largest);
         set_leaves(&mut self.netlink, self.ifindex, leaf_rate_bps, quantum)?;
         self.tell(IDLE_TIME, idle_ms(rate_bps))?;
         self.leaf_rate_bps = leaf_rate_bps;
@@ -263,6 +264,12 @@ impl Intake {
             tracing::debug!("{ROUTE_FLUSH}: {error}");
         }
         flushed.is_ok()
+    }
+
+    /// The interface's; who cannot tell says that it is short.
+    fn mtu(&mut self) -> u32 {
+        let link = self.netlink.link(self.ifindex);
+        link.ok().flatten().map_or(0, |link| link.mtu)
     }
 
     /// An entry of the map `state`.
@@ -333,6 +340,12 @@ fn is_near(wanted: u64, known: u64) -> bool {
 fn frame_bytes_max(rate_bps: u64) -> u32 {
     let bytes = rate_bps / 8 * FRAME_TIME.as_millis() as u64 / 1000;
     (bytes.min(FRAME_BYTES_MAX.into()) as u32).max(FRAME_BYTES_MIN)
+}
+
+/// The largest that TCP makes where it is told to make none larger than this: two of its segments it puts together
+/// whatever it is told, where they fit into a frame at all.
+fn frame_bytes_made(told: u32, mtu: u32) -> u32 {
+    told.max((2 * mtu).min(FRAME_BYTES_MAX))
 }
 
 /// Bytes a leaf in its turn. HTB gives a leaf one frame at least and one quantum at most, whatever
