@@ -233,10 +233,11 @@ impl Intake {
             return Ok(());
         }
         // Frames that could not be limited would have several turns at once with a small quantum.
-        let quantum = match self.limit_frames(frame_bytes) {
-            true => quantum(frame_bytes),
-            false => quantum(FRAME_BYTES_MAX),
+        let largest = match self.limit_frames(frame_bytes) {
+            true => frame_bytes_made(frame_bytes, self.mtu()),
+            false => FRAME_BYTES_MAX,
         };
+        let quantum = quantum(largest);
         set_leaves(&mut self.netlink, self.ifindex, leaf_rate_bps, quantum)?;
         self.tell(IDLE_TIME, idle_ms(rate_bps))?;
         self.leaf_rate_bps = leaf_rate_bps;
@@ -269,6 +270,12 @@ impl Intake {
             tracing::debug!("{ROUTE_FLUSH}: {error}");
         }
         flushed.is_ok()
+    }
+
+    /// The interface's; who cannot tell says that it is short.
+    fn mtu(&mut self) -> u32 {
+        let link = self.netlink.link(self.ifindex);
+        link.ok().flatten().map_or(0, |link| link.mtu)
     }
 
     /// An entry of the map `state`.
@@ -340,6 +347,12 @@ fn frame_bytes_max(rate_bps: u64, frame_max: usize) -> u32 {
     let bytes = rate_bps / 8 * FRAME_TIME.as_millis() as u64 / 1000;
     let bytes = bytes.min(frame_max as u64);
     (bytes.min(FRAME_BYTES_MAX.into()) as u32).max(FRAME_BYTES_MIN)
+}
+
+/// The largest that TCP makes where it is told to make none larger than this: two of its segments it puts together
+/// whatever it is told, where they fit into a frame at all.
+fn frame_bytes_made(told: u32, mtu: u32) -> u32 {
+    told.max((2 * mtu).min(FRAME_BYTES_MAX))
 }
 
 /// Bytes a leaf in its turn. HTB gives a leaf one frame at least and one quantum at most, whatever

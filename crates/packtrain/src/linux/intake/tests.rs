@@ -396,6 +396,34 @@ fn frames_are_no_longer_than_a_millisecond_of_the_line() {
     });
 }
 
+/// Otherwise flows of long segments had three times the share of others: a turn is one frame at least.
+#[test]
+fn two_segments_have_room_in_a_turn_of_their_leaf_however_long_they_are() {
+    in_namespace(|| {
+        let (_tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        for (mtu, bytes) in [
+            (1500, 12_500),
+            (9000, 18_000),
+            (19_500, 39_000),
+            (65_521, 65_536),
+        ] {
+            ip(&format!("link set t0 mtu {mtu}"));
+            // Leaves follow a rate that is another one.
+            intake.set_rate(Some(MEGABIT)).unwrap();
+            intake.set_rate(Some(100 * MEGABIT)).unwrap();
+            let classes = run("tc -d class show dev t0 classid 7074:10");
+            let (_, rest) = classes.split_once(" quantum ").unwrap();
+            let quantum = rest.split(' ').next().unwrap();
+            assert_eq!(quantum, quantum_text(bytes), "{mtu}: {classes}");
+        }
+    });
+}
+
+/// As tc writes it.
+fn quantum_text(frame_bytes: u32) -> String {
+    quantum(frame_bytes).to_string()
+}
+
 #[test]
 fn frames_that_are_kept_small_are_so_at_any_rate() {
     in_namespace(|| {

@@ -308,3 +308,27 @@ fn what_is_listed_fits_in_80_columns_and_is_aligned() {
     }
     assert_as_the_schema_says(&world);
 }
+
+#[test]
+fn every_discipline_of_a_queue_is_set_and_listed_as_it_was_said() {
+    live!();
+    let world = World::new();
+    world.done("up --lab queues --links 1 --no-packtrain --queue-discipline drr:19500b,1250kb");
+    for (said, listed) in [
+        ("", "drr:19500b,1250kb"),
+        ("drr", "drr:1514b"),
+        ("fq-codel:ecn", "fq-codel:1514b,5ms,100ms,ecn"),
+        ("short-first", "short-first:50kb"),
+        ("red:100kb,300kb,10%,ecn", "red:100kb,300kb,10%,ecn"),
+        ("codel:ecn", "codel:5ms,100ms,ecn"),
+        ("ecn:30kb", "ecn:30kb"),
+    ] {
+        if !said.is_empty() {
+            world.done(&format!("set a-b.0 --queue-discipline {said}"));
+        }
+        let list = world.done("list");
+        let shown = format!("queue-discipline {listed}");
+        assert!(list.contains(&shown), "{said}: {list}");
+        assert_as_the_schema_says(&world);
+    }
+}
