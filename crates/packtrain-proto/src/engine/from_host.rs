@@ -151,7 +151,13 @@ impl Engine {
             NextHop::Peer(slot) if self.is_away(slot) => {
                 self.drop_frame(frame.buffer, DropReason::PeerAway);
             }
-            NextHop::Peer(slot) => self.enqueue(Destination::Peer(slot), frame),
+            NextHop::Peer(slot) => match self.frame_max_behind(slot, destination) {
+                Some(frame_max) if largest_on_wire(&frame) > frame_max => {
+                    let now = frame.enqueued;
+                    self.refuse_for_peer(frame, frame_max, now);
+                }
+                _ => self.enqueue(Destination::Peer(slot), frame),
+            },
             NextHop::Plain(home) => self.enqueue_plain(home, frame),
             NextHop::Everywhere => self.enqueue_unknown(frame),
             NextHop::Nowhere => self.drop_frame(frame.buffer, DropReason::NoLink),
