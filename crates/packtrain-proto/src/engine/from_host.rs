@@ -2,6 +2,7 @@
 
 use super::home::NextHop;
 use super::to_host::Arrival;
+use super::too_big::BRIDGE_SLACK;
 use super::{Engine, PeerDownReason};
 use crate::buffer::Buffer;
 use crate::class::{Class, Facts, Pack};
@@ -152,7 +153,7 @@ impl Engine {
                 self.drop_frame(frame.buffer, DropReason::PeerAway);
             }
             NextHop::Peer(slot) => match self.frame_max_behind(slot, destination) {
-                Some(frame_max) if largest_on_wire(&frame) > frame_max => {
+                Some(frame_max) if largest_on_wire(&frame) > frame_max + BRIDGE_SLACK => {
                     let now = frame.enqueued;
                     self.refuse_for_peer(frame, frame_max, now);
                 }

@@ -21,6 +21,8 @@ use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 /// As many as a Linux host says at most, of itself (`icmp_msgs_per_sec`), and as many at once (`icmp_msgs_burst`).
 const INTERVAL: Duration = Duration::from_millis(1);
 const BURST: u32 = 50;
+/// A bridge forwards frames that are so much longer than its port's MTU, whether there is a tag or not (Linux: `is_skb_forwardable`).
+pub(super) const BRIDGE_SLACK: usize = 4;
 /// So long after a link has got carrier, neighbours are being met: three hellos, and their answers.
 const MEETING: Duration = Duration::from_secs(1);
 /// So long a node that is heard, and does not hear us, is waited for. Else one that never does would be a black hole.

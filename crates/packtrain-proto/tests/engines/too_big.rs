@@ -147,7 +147,7 @@ fn what_a_peers_bridge_would_drop_is_told_and_what_is_for_itself_goes_whole() {
     bed.send(B, &frame_to(MacAddr::BROADCAST, GUEST, 1));
     bed.run(1500 * MS);
     bed.out.iter_mut().for_each(Vec::clear);
-    bed.send(A, &udp(GUEST, 1401));
+    bed.send(A, &udp(GUEST, 1405));
     bed.send(A, &udp(GUEST, 1400));
     bed.run(10 * MS);
     assert_eq!(read(&bed.out[A][0]), (pt0(A), GUEST, 1400));
