@@ -92,6 +92,7 @@ mod tell;
 mod tiers;
 mod timers;
 mod to_host;
+mod too_big;
 mod transmit;
 mod wait;
 mod watch;
@@ -108,6 +109,7 @@ use lanes::LaneChange;
 use replay::Copies;
 use rest::Kept;
 use to_host::{Arrival, Unbundling, Unpacking};
+use too_big::TooBig;
 
 /// Bytes that one destination may send before another has its turn.
 const TURN_BYTES: usize = 16 * 1024;
@@ -312,6 +314,7 @@ pub struct Engine {
     published: Published,
     drain: Drain,
     copies: Copies,
+    too_big: TooBig,
     /// Pairs of links that are asked whether they live, about.
     liveness_sessions: u32,
     /// Peers that are owed an acknowledgement.
@@ -428,6 +431,7 @@ impl Engine {
             published: Published::default(),
             drain: Drain::default(),
             copies: Copies::default(),
+            too_big: TooBig::default(),
             liveness_sessions: 0,
             ack_slots: Vec::new(),
             direct_reports: Vec::new(),
@@ -471,6 +475,9 @@ impl Engine {
     /// A link joined, or its state changed.
     pub fn handle_link_state(&mut self, link: LinkId, state: LinkState, now: Instant) {
         debug_assert!(link.0 < REPLAYED_FROM, "it stands for what goes again");
+        if state.carrier && !self.links.iter().any(|link| link.state.carrier) {
+            self.too_big.on_carrier(now);
+        }
         match self.link_mut(link) {
             // Whoever follows the links' notifications tells the same again and again.
             Some(known) if known.state == state => return,

@@ -37,6 +37,7 @@ pub mod segments;
 pub mod station_table;
 pub mod stats;
 pub mod time;
+pub mod too_big;
 pub mod train_sizes;
 pub mod trunk;
 pub mod turns;

@@ -47,6 +47,8 @@ reasons! {
         BadGso = "bad_gso",
         /// Too large for a host without packtrain on this link.
         TooLargeForPlain = "too_large_for_plain",
+        /// Too large for the `pt0` of a peer behind which its addressee is.
+        TooLargeForPeer = "too_large_for_peer",
         /// No member link with carrier.
         NoLink = "no_link",
         /// The flow queues are full.
@@ -266,6 +268,7 @@ pub struct Snapshot {
     pub replay: ReplaySnapshot,
     pub reassembly: ReassemblySnapshot,
     pub direct: DirectSnapshot,
+    pub too_big: TooBigSnapshot,
     pub drops: Drops,
 }
 
@@ -634,6 +637,17 @@ pub struct ReplaySnapshot {
     pub not_duplicated: u64,
     /// Sent without a copy, ever: the memory for copies was full.
     pub not_kept: u64,
+}
+
+/// Frames that were too long for where they would have to go, by what their senders were told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TooBigSnapshot {
+    /// By ICMP: how much goes through.
+    pub told: u64,
+    /// Nothing, because too many were told just then.
+    pub withheld: u64,
+    /// Nothing, because nobody is told of such a frame, or its addressee may have packtrain.
+    pub untold: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]

@@ -108,6 +108,8 @@ pub struct StatusDocument {
     pub resequencer: Resequencer,
     pub replay: Replay,
     pub reassembly: Reassembly,
+    #[serde(default)]
+    pub too_big: TooBig,
     pub drops: Counts,
     pub warnings: Vec<String>,
 }
@@ -590,6 +592,14 @@ pub struct Reassembly {
     pub bytes_max_seen: u64,
     pub completed: u64,
     pub partial: u64,
+}
+
+/// Frames that were too long for where they would have to go, by what their senders were told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TooBig {
+    pub told: u64,
+    pub withheld: u64,
+    pub untold: u64,
 }
 
 #[cfg(test)]

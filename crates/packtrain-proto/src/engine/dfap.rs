@@ -84,10 +84,7 @@ impl Engine {
         let (queues, fit) = (&mut station.queues, &mut station.fit);
         let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
         // In hand already when the link's MTU changed.
-        for frame in fit.take_back(|frame| largest_on_wire(frame) > frame_max) {
-            drops.count(DropReason::TooLargeForPlain);
-            pool.give_back(frame.buffer);
-        }
+        let mut too_long = fit.take_back(|frame| largest_on_wire(frame) > frame_max);
         let take = || {
             loop {
                 let flow = queues.select(now, &codel, frame_max, &mut |frame| {
@@ -98,8 +95,7 @@ impl Engine {
                 queues.charge(flow, frame.buffer.len());
                 if largest_on_wire(&frame) > frame_max {
                     // The link's MTU has changed since it was queued.
-                    drops.count(DropReason::TooLargeForPlain);
-                    pool.give_back(frame.buffer);
+                    too_long.push(frame);
                     continue;
                 }
                 if can_ride(&frame, data_max) {
@@ -125,6 +121,9 @@ impl Engine {
         let after = station.waiting();
         let is_over = station.is_empty();
         self.on_taken(before.0 - after.0, before.1 - after.1);
+        for frame in too_long {
+            self.refuse_for_plain(frame, frame_max, now);
+        }
         let (frame, outgoing) = match sent.len() {
             0 => return None,
             1 => {

@@ -2,6 +2,7 @@
 
 use super::home::NextHop;
 use super::to_host::Arrival;
+use super::too_big::BRIDGE_SLACK;
 use super::{Engine, PeerDownReason};
 use crate::buffer::Buffer;
 use crate::class::{Class, Facts, Pack};
@@ -151,7 +152,13 @@ impl Engine {
             NextHop::Peer(slot) if self.is_away(slot) => {
                 self.drop_frame(frame.buffer, DropReason::PeerAway);
             }
-            NextHop::Peer(slot) => self.enqueue(Destination::Peer(slot), frame),
+            NextHop::Peer(slot) => match self.frame_max_behind(slot, destination) {
+                Some(frame_max) if largest_on_wire(&frame) > frame_max + BRIDGE_SLACK => {
+                    let now = frame.enqueued;
+                    self.refuse_for_peer(frame, frame_max, now);
+                }
+                _ => self.enqueue(Destination::Peer(slot), frame),
+            },
             NextHop::Plain(home) => self.enqueue_plain(home, frame),
             NextHop::Everywhere => self.enqueue_unknown(frame),
             NextHop::Nowhere => self.drop_frame(frame.buffer, DropReason::NoLink),

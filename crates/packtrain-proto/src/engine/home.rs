@@ -118,8 +118,10 @@ impl Engine {
 
     /// Into the queue of this home link.
     pub(super) fn enqueue_plain(&mut self, home: LinkId, frame: QueuedFrame) {
-        if !self.fits_plain(home, &frame) {
-            return self.drop_copy(frame, DropReason::TooLargeForPlain);
+        let frame_max = self.plain_frame_max(home);
+        if largest_on_wire(&frame) > frame_max {
+            let now = frame.enqueued;
+            return self.refuse_for_plain(frame, frame_max, now);
         }
         match self.aggregating_station(&frame) {
             None => {
@@ -176,7 +178,12 @@ impl Engine {
                 self.enqueue_everywhere(frame)
             }
             // A peer takes it on one of the segments, and that may be the one without a copy.
-            None => self.drop_frame(frame.buffer, DropReason::TooLargeForPlain),
+            None => {
+                let heads = self.segments.heads().iter();
+                let frame_max = heads.map(|&home| self.plain_frame_max(home)).min();
+                let now = frame.enqueued;
+                self.refuse_for_plain(frame, frame_max.unwrap_or(0), now)
+            }
         }
     }
 
@@ -205,16 +212,17 @@ impl Engine {
 
     pub(super) fn fits_everywhere(&self, frame: &QueuedFrame) -> bool {
         let mut homes = self.segments.heads().iter();
-        homes.all(|&home| self.fits_plain(home, frame))
+        homes.all(|&home| largest_on_wire(frame) <= self.plain_frame_max(home))
     }
 
-    fn fits_plain(&self, home: LinkId, frame: &QueuedFrame) -> bool {
+    /// Of a frame that may leave for the segment of this home by any of the links that lead there.
+    fn plain_frame_max(&self, home: LinkId) -> usize {
         let frame_max = |way| self.link(way).map_or(0, |link| link.frame_max());
         let longest = match self.config.balance {
             Balance::ActiveBackup => Some(frame_max(home)),
             _ => self.segments.ways_to(home).map(frame_max).min(),
         };
-        largest_on_wire(frame) <= longest.unwrap_or(0)
+        longest.unwrap_or(0)
     }
 
     /// After all that may make another link home.

@@ -88,6 +88,7 @@ impl Engine {
             replay: self.replay_snapshot(),
             reassembly: self.reassembly_snapshot(),
             direct: self.direct_snapshot(),
+            too_big: self.too_big_snapshot(),
             drops: counters.drops.clone(),
         }
     }

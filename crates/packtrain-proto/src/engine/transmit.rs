@@ -330,7 +330,7 @@ impl Engine {
         let frame = frame?;
         if largest_on_wire(&frame) > mtu {
             // The link's MTU has changed since it was queued.
-            self.drop_copy(frame, DropReason::TooLargeForPlain);
+            self.refuse_for_plain(frame, mtu, now);
             return None;
         }
         if self.spread.is_late(&frame, now) {

@@ -28,4 +28,5 @@ mod repair;
 mod rest;
 mod room;
 mod silent;
+mod too_big;
 mod watch;

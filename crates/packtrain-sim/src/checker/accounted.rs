@@ -73,6 +73,7 @@ fn meaning(reason: DropReason) -> Meaning {
         | DropReason::Nested
         | DropReason::BadGso
         | DropReason::TooLargeForPlain
+        | DropReason::TooLargeForPeer
         | DropReason::NoLink
         | DropReason::QueueFull
         | DropReason::Codel

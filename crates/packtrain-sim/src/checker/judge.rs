@@ -9,7 +9,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::once::Again;
 use super::reach::Copies;
-use super::{Checkers, addressee, aggregate, unchanged};
+use super::{Checkers, addressee, aggregate, told, unchanged};
 use crate::announcement;
 use crate::frame::Frame;
 use crate::net::nic;
@@ -53,6 +53,9 @@ impl Checkers {
         let Some(identity) = identity else {
             if announcement::is_one(frame) {
                 return Ok(()); // its segments hear who is where
+            }
+            if self.stations[station.0].packtrain && told::is_sound(frame, &self.flows) {
+                return Ok(()); // its frames are too long for where they go
             }
             return Err(("unchanged", "nobody ever sent it".into()));
         };

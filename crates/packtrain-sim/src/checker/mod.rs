@@ -10,6 +10,7 @@
 //! | [`drained`] | … and not after its engine said that all of before has arrived |
 //! | [`addressee`] | … where it was meant to, and a plain host notices nothing |
 //! | [`accounted`] | what does not come out is counted, with a reason |
+//! | [`told`] | … and who is told that its frames are too long is told what is right |
 //! | [`reach`] | … unless no cable led to where it was to go |
 //! | [`bounded`] | no queue grows beyond its limit |
 //! | [`work_conserving`] | no open link stands idle while frames wait for it |
@@ -36,6 +37,7 @@ pub mod progress;
 pub mod reach;
 pub mod record;
 pub mod sand_bound;
+pub mod told;
 pub mod unchanged;
 pub mod work_conserving;
 

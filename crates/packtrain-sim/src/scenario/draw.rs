@@ -319,6 +319,24 @@ impl Traffic {
         self.add_flow(flow, load, share, scale, random);
     }
 
+    /// Frames for a host without packtrain that are all too long for it: their sender is told, and none of them comes.
+    pub fn add_too_long_flow(
+        &mut self,
+        from: &Endpoint,
+        to: &Endpoint,
+        share: f64,
+        scale: Scale,
+        random: &mut Random,
+    ) {
+        let mut flow = random_flow(self.flows.len() as u16, from, Some(to), from.mtu, random);
+        flow.dress = Dress::Udp;
+        flow.vlan = None;
+        flow.segment_len = None;
+        let headers = flow.headers_len(0) - 14;
+        flow.content_len = (usize::from(self.link_mtu), usize::from(from.mtu) - headers);
+        self.add_flow(flow, 0.01, share, scale, random);
+    }
+
     fn add_flow(&mut self, flow: Flow, load: f64, share: f64, scale: Scale, random: &mut Random) {
         let arrivals = random_arrivals(&flow, load, scale, random);
         let sample = 64.min(flow.frames_max());

@@ -99,6 +99,8 @@ pub struct Report {
     pub has_one_dictionary: bool,
     /// Coded trains that came and were restored, by engines that lived to the end.
     pub restored: u64,
+    /// Of how many frames that were too long engines that lived to the end have told their hosts.
+    pub told: u64,
 }
 
 /// An experiment that is ready to run.
@@ -171,10 +173,10 @@ impl Experiment {
             .hosts()
             .filter_map(|host| host.saboteur.as_ref());
         let strikes = saboteurs.map(|saboteur| saboteur.strikes).sum();
-        let snapshots = self.simulator.hosts().map(|host| host.snapshot(self.now()));
-        let replayed = snapshots.map(|snapshot| snapshot.replay.replayed).sum();
-        let snapshots = self.simulator.hosts().map(|host| host.snapshot(self.now()));
-        let restored = snapshots.map(|snapshot| snapshot.coding.coded_rx).sum();
+        let snapshots = || self.simulator.hosts().map(|host| host.snapshot(self.now()));
+        let replayed = snapshots().map(|snapshot| snapshot.replay.replayed).sum();
+        let restored = snapshots().map(|snapshot| snapshot.coding.coded_rx).sum();
+        let told = snapshots().map(|snapshot| snapshot.too_big.told).sum();
         let direct = self.simulator.hosts().map(|host| host.direct_counters());
         let checkers = &self.simulator.checkers;
         Report {
@@ -194,6 +196,7 @@ impl Experiment {
             coded: checkers.coded,
             has_one_dictionary: self.has_one_dictionary(),
             restored,
+            told,
         }
     }
 

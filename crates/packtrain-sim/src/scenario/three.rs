@@ -119,6 +119,13 @@ fn build_with(order: Order, modes: &[Mode; PLAIN], xl_mtu: Option<u16>) -> Exper
         traffic.add_probe(&endpoints[from], &endpoints[to], &mut random);
     }
 
+    // Drawn apart: other seeds are what they were.
+    let mut apart = Random::new(order.seed ^ 0x0b16_0b16);
+    if host_mtu > mtu.saturating_add(100) {
+        let from = &endpoints[apart.below(PLAIN as u64) as usize];
+        traffic.add_too_long_flow(from, &endpoints[PLAIN], share, scale, &mut apart);
+    }
+
     let aggregates = modes.contains(&Mode::Dfap);
     let facts = endpoints
         .iter()

@@ -16,7 +16,7 @@ use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
     Coalesced, Counts, Direct, HostRing, Intake, LagUse, Link, LinkCondition, PlainHost, Replay,
-    StatusDocument, Stay, Traffic,
+    StatusDocument, Stay, TooBig, Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -201,6 +201,9 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         );
     }
     write_replay(out, &document.replay);
+    if let Some(too_long) = too_long(document.too_big) {
+        field(out, "too long", &too_long);
+    }
     drops(out, &document.drops);
 }
 
@@ -223,6 +226,17 @@ fn ring(ring: HostRing) -> Option<String> {
         count(frames),
         count(tap_frames)
     ))
+}
+
+/// Whose frames are longer than what those take for whom they are.
+fn too_long(of: TooBig) -> Option<String> {
+    let TooBig {
+        told,
+        withheld,
+        untold,
+    } = of;
+    let (all, told) = (told + withheld + untold, count(told));
+    (all > 0).then(|| format!("{} frames, of {told} their senders were told", count(all)))
 }
 
 /// What was given to the host as GSO frames.

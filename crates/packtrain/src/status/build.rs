@@ -16,7 +16,7 @@ use super::{
     Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Hold,
     HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath,
     PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station,
-    StatusDocument, Stay, Traffic, TrainCounts, Trains,
+    StatusDocument, Stay, TooBig, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
@@ -163,6 +163,7 @@ impl StatusDocument {
             resequencer: snapshot.resequencer.into(),
             replay: snapshot.replay.into(),
             reassembly: snapshot.reassembly.into(),
+            too_big: snapshot.too_big.into(),
             drops: drops(&snapshot.drops, &facts.drops),
             warnings: Vec::new(),
         };
@@ -662,6 +663,21 @@ impl From<stats::ReassemblySnapshot> for Reassembly {
             bytes_max_seen,
             completed,
             partial,
+        }
+    }
+}
+
+impl From<stats::TooBigSnapshot> for TooBig {
+    fn from(of: stats::TooBigSnapshot) -> TooBig {
+        let stats::TooBigSnapshot {
+            told,
+            withheld,
+            untold,
+        } = of;
+        TooBig {
+            told,
+            withheld,
+            untold,
         }
     }
 }

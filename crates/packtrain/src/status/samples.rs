@@ -43,6 +43,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         replay: ReplaySnapshot::default(),
         reassembly: stats::ReassemblySnapshot::default(),
         direct: stats::DirectSnapshot::default(),
+        too_big: stats::TooBigSnapshot::default(),
         drops: stats::Drops::default(),
     }
 }
@@ -220,6 +221,11 @@ pub(crate) fn busy_snapshot() -> Snapshot {
                 percent_max: 95,
                 trains: 3,
             }],
+        },
+        too_big: stats::TooBigSnapshot {
+            told: 1_000,
+            withheld: 30,
+            untold: 4,
         },
         coding: stats::CodingSnapshot {
             coded_tx: 3,

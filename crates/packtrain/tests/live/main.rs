@@ -21,6 +21,7 @@ mod classes;
 mod coalescing;
 mod coded;
 mod faults;
+mod large_mtu;
 mod links;
 mod programs;
 mod segment;

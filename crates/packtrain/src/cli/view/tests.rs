@@ -126,6 +126,7 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
         "dictionary 1003e603, 8.0 KiB of /etc/packtrain/json.dict; trains with it: 1\n\
          \x20            sent, 2 received\n",
         "dictionary the same, used where it is worth it\n",
+        "too long   1,034 frames, of 1,000 their senders were told\n",
         "hosts without packtrain: 2",
         "aggregates 3 sent, 15.0 frames each; 0 received",
         "waits      on by traffic count: 1,235 frames/s on average",
