@@ -6,6 +6,7 @@ use crate::class::Action;
 use crate::coding::dictionary::Dictionary;
 use crate::coding::worth::MIXING_NS_EXPECTED;
 use crate::dfap::best_fit::Order;
+use crate::elephants::ELEPHANT_BYTES;
 use crate::queue::shares::Weight;
 use crate::time::Duration;
 use crate::wire::dfap;
@@ -160,6 +161,8 @@ pub struct Config {
     /// What it takes this node to code or to restore a byte by mixing, nanoseconds: peers are told.
     pub mixing_ns: NonZero<u16>,
     pub balance: Balance,
+    /// A flow that has sent more is an elephant.
+    pub elephant_bytes: u32,
     /// Of several links to a peer, one that is silent for so long is dead, if another one lives. `None`: nobody asks,
     /// and what is not acknowledged tells.
     pub detection_time: Option<Duration>,
@@ -257,6 +260,7 @@ impl Config {
             dictionary: None,
             mixing_ns: MIXING_NS_EXPECTED,
             balance: Balance::default(),
+            elephant_bytes: ELEPHANT_BYTES,
             detection_time: Some(DETECTION_TIME),
             hold_time: HOLD_TIME,
             tier_spill: false,

@@ -38,6 +38,7 @@ use crate::direct::rest::Rest;
 use crate::direct::small_frames::SmallFrames;
 use crate::drain::Drain;
 use crate::duplicates::Duplicates;
+use crate::elephants::Elephants;
 use crate::greeter::Greeter;
 use crate::intake::Intake;
 use crate::link::Link;
@@ -267,6 +268,7 @@ pub struct Engine {
     config: Config,
     pool: BufferPool,
     classifier: Classifier,
+    elephants: Elephants,
     classes: ClassTable,
     /// By which links frames go whose classes say so.
     vias: Vias,
@@ -386,6 +388,7 @@ impl Engine {
         let mut engine = Engine {
             pool: BufferPool::new(),
             classifier: Classifier::new(config.seed),
+            elephants: Elephants::new(config.elephant_bytes),
             classes: ClassTable::new(class::defaults(), config.rest),
             vias: Vias::default(),
             lane_change: LaneChange::None,

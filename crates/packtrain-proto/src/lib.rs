@@ -15,6 +15,7 @@ pub mod direct;
 pub mod drain;
 pub mod due;
 pub mod duplicates;
+pub mod elephants;
 pub mod engine;
 pub mod filter;
 pub mod fullness;

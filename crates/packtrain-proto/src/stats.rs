@@ -261,6 +261,7 @@ pub struct Snapshot {
     /// In their order; the last is the rest.
     pub classes: Vec<ClassSnapshot>,
     pub queue: QueueSnapshot,
+    pub elephants: ElephantsSnapshot,
     pub resequencer: ResequencerSnapshot,
     pub replay: ReplaySnapshot,
     pub reassembly: ReassemblySnapshot,
@@ -555,6 +556,21 @@ pub struct QueueSnapshot {
     pub flows: u64,
     pub frames_max_seen: u64,
     pub bytes_max_seen: u64,
+}
+
+/// Flows of the host's frames that the engine was given; of those that went past it nothing is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ElephantsSnapshot {
+    /// Bytes that a mouse may send.
+    pub bytes_max: u32,
+    /// Flows of the last seconds that have sent more, and others.
+    pub elephants: u64,
+    pub mice: u64,
+    /// Ever: a flow's frames before it was an elephant are a mouse's.
+    pub of_elephants: Traffic,
+    pub of_mice: Traffic,
+    /// Flows that were forgotten before they were idle: there were too many.
+    pub evicted: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]

@@ -105,6 +105,8 @@ pub struct StatusDocument {
     pub intake: Option<Intake>,
     pub coalesced: Coalesced,
     pub queue: Queue,
+    #[serde(default)]
+    pub flows: Flows,
     pub resequencer: Resequencer,
     pub replay: Replay,
     pub reassembly: Reassembly,
@@ -555,6 +557,21 @@ pub struct Queue {
     pub flows: u64,
     pub frames_max_seen: u64,
     pub bytes_max_seen: u64,
+}
+
+/// Of the host's frames that the engine was given; flows that go past it are not seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flows {
+    /// A flow that has sent more is an elephant.
+    pub elephant_bytes: u32,
+    /// Flows of the last five seconds.
+    pub elephants: u64,
+    pub mice: u64,
+    /// Ever.
+    pub of_elephants: Traffic,
+    pub of_mice: Traffic,
+    /// Flows that were forgotten while they were in use: there were too many.
+    pub evicted: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

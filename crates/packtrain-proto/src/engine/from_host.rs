@@ -51,6 +51,8 @@ impl Engine {
         };
         let parsed = Packet::parse(&frame);
         let flow_hash = self.classifier.flow_hash_of(&frame, &parsed);
+        let is_gso = offload.gso.is_some();
+        let of_elephant = (self.elephants).on_frame(flow_hash, frame.len(), is_gso, now);
         let (classifier, balance) = (&self.classifier, self.config.balance);
         let share = classifier.share_of(balance, &frame, &parsed, flow_hash);
         let facts = Facts::of(&frame, &parsed, mark);
@@ -72,6 +74,7 @@ impl Engine {
             lane,
             band: BandId::FIRST,
             changes_lane,
+            of_elephant,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,
             random: Default::default(),

@@ -80,6 +80,7 @@ impl Engine {
                 frames_max_seen: counters.queue_frames_max as u64,
                 bytes_max_seen: counters.queue_bytes_max as u64,
             },
+            elephants: self.elephants.snapshot(now),
             resequencer: self.resequencer_snapshot(),
             replay: self.replay_snapshot(),
             reassembly: self.reassembly_snapshot(),

@@ -35,6 +35,8 @@ pub struct QueuedFrame {
     pub band: BandId,
     /// Its flow was of another lane before classes changed last, or may have been.
     pub changes_lane: bool,
+    /// Its flow is an elephant, with this frame or before it.
+    pub of_elephant: bool,
     /// Its class says *now*.
     pub urgent: bool,
     /// Its class lets it wait so long for others.

@@ -163,6 +163,7 @@ mod tests {
             lane: crate::trunk::lane::LaneId::FIRST,
             band: crate::queue::band::BandId::FIRST,
             changes_lane: false,
+            of_elephant: false,
             urgent: false,
             hold_until: None,
             random: Default::default(),

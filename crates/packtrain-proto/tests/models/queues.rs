@@ -227,6 +227,7 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         lane: packtrain_proto::trunk::lane::LaneId::FIRST,
         band: packtrain_proto::queue::band::BandId::FIRST,
         changes_lane: false,
+        of_elephant: false,
         flow_hash: flow,
         share: 0,
         urgent: frame.urgent,

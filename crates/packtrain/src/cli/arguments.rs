@@ -19,6 +19,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
 use crate::settings::dictionary::{self, DictionaryFile};
+use crate::settings::flows::parse_elephant_bytes;
 use crate::settings::links::MemberLink;
 use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
@@ -213,6 +214,10 @@ pub struct UpArguments {
     /// Let links of a higher tier carry also what all of the lower ones have no room for.
     #[arg(long)]
     pub tier_spill: bool,
+
+    /// From how many bytes on a flow is an elephant, 1000b to 1024mb; so long as it has sent no more, it is a mouse.
+    #[arg(long, value_name = "SIZE", value_parser = parse_elephant_bytes, default_value = "50000b")]
+    pub elephant_bytes: u32,
 
     /// What to speak with hosts that speak it too.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]

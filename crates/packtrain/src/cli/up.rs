@@ -14,6 +14,7 @@ use super::error::CliError;
 use super::output;
 use crate::running::RunningLine;
 use crate::settings::dfap::DfapSettings;
+use crate::settings::flows::FlowSettings;
 use crate::settings::liveness::LivenessSettings;
 use crate::settings::values::check_mtu;
 use crate::settings::{Settings, file};
@@ -73,6 +74,9 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         },
         repair: arguments.repair,
         tier_spill: arguments.tier_spill,
+        flows: FlowSettings {
+            elephant_bytes: arguments.elephant_bytes,
+        },
         mode: arguments.mode,
         pack: arguments.pack,
         compress: arguments.compress,

@@ -192,6 +192,7 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.hold_time = settings.liveness.hold_time;
     config.limits.repair_within = settings.repair.0;
     config.tier_spill = settings.tier_spill;
+    config.elephant_bytes = settings.flows.elephant_bytes;
     config.mode = settings.mode.into();
     config.dfap = (&settings.dfap).into();
     config.rest = settings.rest();

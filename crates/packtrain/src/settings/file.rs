@@ -14,6 +14,7 @@ use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET};
 use super::compress::CompressPolicy;
 use super::dfap::{DfapSettings, ModePolicy, check_ether_type, parse_tick};
 use super::dictionary;
+use super::flows::{FlowSettings, parse_elephant_bytes};
 use super::links::{MemberLink, check_tier, check_weight, parse_rate};
 use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
@@ -70,6 +71,7 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
         parse_repair(string(v)?).map_err(|e| e.to_string())
     });
     table.optional("tier_spill", errors, &mut settings.tier_spill, boolean);
+    read_flows(table, &mut settings.flows, errors);
     table.optional("mode", errors, &mut settings.mode, |v| {
         parse_str::<ModePolicy>(v)
     });
@@ -109,6 +111,12 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
         );
     }
     Some(settings)
+}
+
+fn read_flows(table: &mut Table<'_>, flows: &mut FlowSettings, errors: &mut Errors<'_>) {
+    table.optional("elephant_bytes", errors, &mut flows.elephant_bytes, |v| {
+        parse_elephant_bytes(string(v)?).map_err(|e| e.to_string())
+    });
 }
 
 /// How aggregates are made and known.
@@ -334,6 +342,7 @@ mod tests {
             hold_time = "2s"
             repair = "off"
             tier_spill = true
+            elephant_bytes = "100kb"
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
             compress = "headers"
@@ -393,6 +402,9 @@ mod tests {
                 },
                 repair: RepairPolicy(None),
                 tier_spill: true,
+                flows: FlowSettings {
+                    elephant_bytes: 102_400,
+                },
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
                 compress: CompressPolicy::Headers,
@@ -437,7 +449,7 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
-             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, hold_time, line_id, link, liveness, log_level, \
+             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, elephant_bytes, hold_time, line_id, link, liveness, log_level, \
              mac, marked_frames, mode, mtu, name, pack, path, repair, stay, tier_spill, wait_links)\n\
              line.toml:5: link.speed: unknown key (known here: lag, name, rate, tier, weight)"
         );

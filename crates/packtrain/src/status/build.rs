@@ -13,10 +13,10 @@ use super::words::{
     path_because, refused_in_a_word, session_in_a_word, unused_in_a_word, use_of,
 };
 use super::{
-    Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Hold,
-    HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath,
-    PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station,
-    StatusDocument, Stay, Traffic, TrainCounts, Trains,
+    Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, Flows, FramesBucket,
+    Hold, HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink,
+    PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes,
+    Station, StatusDocument, Stay, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
@@ -160,6 +160,7 @@ impl StatusDocument {
             intake: facts.intake,
             coalesced: facts.coalesced,
             queue: snapshot.queue.into(),
+            flows: snapshot.elephants.into(),
             resequencer: snapshot.resequencer.into(),
             replay: snapshot.replay.into(),
             reassembly: snapshot.reassembly.into(),
@@ -595,6 +596,27 @@ impl From<stats::QueueSnapshot> for Queue {
             flows,
             frames_max_seen,
             bytes_max_seen,
+        }
+    }
+}
+
+impl From<stats::ElephantsSnapshot> for Flows {
+    fn from(e: stats::ElephantsSnapshot) -> Flows {
+        let stats::ElephantsSnapshot {
+            bytes_max,
+            elephants,
+            mice,
+            of_elephants,
+            of_mice,
+            evicted,
+        } = e;
+        Flows {
+            elephant_bytes: bytes_max,
+            elephants,
+            mice,
+            of_elephants: of_elephants.into(),
+            of_mice: of_mice.into(),
+            evicted,
         }
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         dfap: stats::DfapSnapshot::default(),
         classes: Vec::new(),
         queue: stats::QueueSnapshot::default(),
+        elephants: stats::ElephantsSnapshot::default(),
         resequencer: stats::ResequencerSnapshot::default(),
         replay: ReplaySnapshot::default(),
         reassembly: stats::ReassemblySnapshot::default(),
@@ -210,6 +211,20 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             aggregates: 3,
             aggregated: 45,
             ..Default::default()
+        },
+        elephants: stats::ElephantsSnapshot {
+            bytes_max: 50_000,
+            elephants: 3,
+            mice: 120,
+            of_elephants: stats::Traffic {
+                frames: 4_321,
+                bytes: 98_765_432,
+            },
+            of_mice: stats::Traffic {
+                frames: 1_234,
+                bytes: 567_890,
+            },
+            evicted: 7,
         },
         train_sizes: stats::TrainSizesSnapshot {
             frames: vec![stats::FramesBucket {

@@ -46,6 +46,7 @@ fn frame(len: usize, mark: u8) -> QueuedFrame {
         lane: crate::trunk::lane::LaneId::FIRST,
         band: BandId::FIRST,
         changes_lane: false,
+        of_elephant: false,
         urgent: false,
         hold_until: None,
         random: Default::default(),
