@@ -12,8 +12,8 @@ use crate::coding::coder::Treatment;
 use crate::coding::worth::Worths;
 use crate::gso;
 use crate::offload::Offload;
-use crate::queue::codel::CodelParams;
-use crate::queue::drr::FlowQueues;
+use crate::queue::codel::Aqm;
+use crate::queue::drr::{FlowQueues, Signal};
 use crate::queue::frame::QueuedFrame;
 use crate::stats::{DropReason, Drops, FlushReason};
 use crate::time::Instant;
@@ -64,14 +64,29 @@ pub struct Surroundings<'a> {
     /// The two `pt0`s whose addresses need not be written out.
     pub own: MacAddr,
     pub peer: MacAddr,
-    pub codel: &'a CodelParams,
+    pub aqm: &'a Aqm,
     pub pool: &'a mut BufferPool,
     pub drops: &'a mut Drops,
+    /// Frames that were marked and not dropped.
+    pub marked: &'a mut u64,
     /// Where it is counted how long frames have waited, and said what may be done with them.
     pub classes: &'a mut ClassTable,
     /// Whose payload is worth being compressed, on this link.
     pub worths: &'a mut Worths,
     pub now: Instant,
+}
+
+impl Surroundings<'_> {
+    /// CoDel has found that a queue stands.
+    pub fn on_signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::Marked => *self.marked += 1,
+            Signal::Dropped(frame) => {
+                self.drops.count(DropReason::Codel);
+                self.pool.give_back(frame.buffer);
+            }
+        }
+    }
 }
 
 /// Packs frames for one peer and lane.
@@ -101,11 +116,8 @@ impl Aggregator {
                 .unwrap_or(FlushReason::IdleLink),
         };
         loop {
-            let Surroundings { pool, drops, .. } = with;
-            let selected = queues.select(with.now, with.codel, len_max, &mut |frame| {
-                drops.count(DropReason::Codel);
-                pool.give_back(frame.buffer);
-            });
+            let (now, aqm) = (with.now, with.aqm);
+            let selected = queues.select(now, aqm, len_max, &mut |signal| with.on_signal(signal));
             let Some(flow) = selected else { return filled };
             let may_begin = queues.begun() < UNFINISHED_MAX;
             let head = queues.head(flow);

@@ -163,6 +163,8 @@ pub struct Config {
     pub balance: Balance,
     /// A flow that has sent more is an elephant.
     pub elephant_bytes: u32,
+    /// Where CoDel would drop a frame whose sender understands marks, it is marked.
+    pub ecn: bool,
     /// Of several links to a peer, one that is silent for so long is dead, if another one lives. `None`: nobody asks,
     /// and what is not acknowledged tells.
     pub detection_time: Option<Duration>,
@@ -261,6 +263,7 @@ impl Config {
             mixing_ns: MIXING_NS_EXPECTED,
             balance: Balance::default(),
             elephant_bytes: ELEPHANT_BYTES,
+            ecn: true,
             detection_time: Some(DETECTION_TIME),
             hold_time: HOLD_TIME,
             tier_spill: false,

@@ -347,6 +347,8 @@ struct Counters {
     train_sizes: TrainSizes,
     coding: CodingSnapshot,
     drops: Drops,
+    /// Frames that CoDel has marked, and not dropped.
+    marked: u64,
     queue_frames_max: usize,
     queue_bytes_max: usize,
     let_go_for_room: u64,

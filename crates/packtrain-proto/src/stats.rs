@@ -556,6 +556,9 @@ pub struct QueueSnapshot {
     pub flows: u64,
     pub frames_max_seen: u64,
     pub bytes_max_seen: u64,
+    /// Frames that CoDel has marked (RFC 3168), and would have dropped if their senders did not understand that; those that had
+    /// come with a mark included.
+    pub marked: u64,
 }
 
 /// Flows of the host's frames that the engine was given; of those that went past it nothing is known.

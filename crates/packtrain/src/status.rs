@@ -557,6 +557,9 @@ pub struct Queue {
     pub flows: u64,
     pub frames_max_seen: u64,
     pub bytes_max_seen: u64,
+    /// Frames that CoDel has marked, and would have dropped if their senders did not understand that.
+    #[serde(default)]
+    pub marked: u64,
 }
 
 /// Of the host's frames that the engine was given; flows that go past it are not seen.

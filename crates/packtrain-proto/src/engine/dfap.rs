@@ -16,6 +16,7 @@ use crate::dfap::stations::Heard;
 use crate::duplicates::New;
 use crate::link::TRAIN_MTU_MIN;
 use crate::offload::Offload;
+use crate::queue::drr::Signal;
 use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::{DropReason, FlushReason};
@@ -73,7 +74,7 @@ impl Engine {
         at: usize,
         now: Instant,
     ) -> Option<Outgoing> {
-        let codel = self.codel();
+        let aqm = self.aqm();
         let (link, frame_max) = (self.links[at].id, self.links[at].frame_max());
         let aggregates = self.waiting.aggregates();
         let order = self.config.dfap.order;
@@ -83,6 +84,7 @@ impl Engine {
         let ended_by = station.queues.wait_ended_by(now);
         let (queues, fit) = (&mut station.queues, &mut station.fit);
         let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
+        let marked = &mut self.counters.marked;
         // In hand already when the link's MTU changed.
         for frame in fit.take_back(|frame| largest_on_wire(frame) > frame_max) {
             drops.count(DropReason::TooLargeForPlain);
@@ -90,9 +92,12 @@ impl Engine {
         }
         let take = || {
             loop {
-                let flow = queues.select(now, &codel, frame_max, &mut |frame| {
-                    drops.count(DropReason::Codel);
-                    pool.give_back(frame.buffer);
+                let flow = queues.select(now, &aqm, frame_max, &mut |signal| match signal {
+                    Signal::Marked => *marked += 1,
+                    Signal::Dropped(frame) => {
+                        drops.count(DropReason::Codel);
+                        pool.give_back(frame.buffer);
+                    }
                 })?;
                 let mut frame = queues.pop(flow);
                 queues.charge(flow, frame.buffer.len());

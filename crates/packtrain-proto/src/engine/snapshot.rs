@@ -79,6 +79,7 @@ impl Engine {
                         .sum::<usize>()) as u64,
                 frames_max_seen: counters.queue_frames_max as u64,
                 bytes_max_seen: counters.queue_bytes_max as u64,
+                marked: counters.marked,
             },
             elephants: self.elephants.snapshot(now),
             resequencer: self.resequencer_snapshot(),

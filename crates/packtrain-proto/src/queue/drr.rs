@@ -20,8 +20,9 @@
 use std::collections::VecDeque;
 
 use crate::queue::band::{Band, BandId, FlowTurns, List};
-use crate::queue::codel::{Codel, CodelParams};
+use crate::queue::codel::{Aqm, Codel};
 use crate::queue::company::Company;
+use crate::queue::ecn;
 use crate::queue::frame::QueuedFrame;
 use crate::queue::hold::Hold;
 use crate::queue::older::Older;
@@ -38,6 +39,15 @@ const NONE: u16 = u16::MAX;
 /// A flow that [`FlowQueues::select`] chose, valid until the next change of the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowId(u16);
+
+/// How a sender is told that its queue stands.
+#[derive(Debug)]
+pub enum Signal {
+    /// CoDel has given this one up.
+    Dropped(QueuedFrame),
+    /// … has marked one, which goes on.
+    Marked,
+}
 
 /// Which turns a flow takes part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,14 +302,14 @@ impl FlowQueues {
         id
     }
 
-    /// The flow whose head is to go next, of those that are served. Heads that CoDel gives up on the way go to `dropped`;
-    /// a head of which a piece has left already is never dropped.
+    /// The flow whose head is to go next, of those that are served. What CoDel does on the way goes to `signal`: heads that it gives
+    /// up, and that one has been marked. A head of which a piece has left already is neither, and one is marked once.
     pub fn select(
         &mut self,
         now: Instant,
-        params: &CodelParams,
+        aqm: &Aqm,
         mtu: usize,
-        dropped: &mut impl FnMut(QueuedFrame),
+        signal: &mut impl FnMut(Signal),
     ) -> Option<FlowId> {
         loop {
             let flows = &mut self.flows;
@@ -314,20 +324,26 @@ impl FlowQueues {
                 None => self.whose_turn()?,
             };
             let flow = &mut self.flows[usize::from(id)];
-            let head = flow.frames.front().expect("whose turn it is has a head");
+            let head = flow
+                .frames
+                .front_mut()
+                .expect("whose turn it is has a head");
             let sojourn = now.since(head.enqueued);
             let left = flow.bytes - head.waiting();
             // A GSO frame is one frame: a flow of them cannot have less waiting than that.
             let frame_max = mtu.max(head.waiting());
-            if head.sent == 0
-                && flow
-                    .codel
-                    .should_drop(sojourn, left, frame_max, now, params)
-            {
-                dropped(self.pop(FlowId(id)));
-                continue;
+            let may_signal = head.sent == 0 && !head.marked;
+            let codel = &mut flow.codel;
+            if !may_signal || !codel.should_drop(sojourn, left, frame_max, now, &aqm.codel) {
+                return Some(FlowId(id));
             }
-            return Some(FlowId(id));
+            // Copies of a frame are known by being alike.
+            if aqm.ecn && head.copy.is_none() && ecn::mark(&mut head.buffer) {
+                head.marked = true;
+                signal(Signal::Marked);
+                return Some(FlowId(id));
+            }
+            signal(Signal::Dropped(self.pop(FlowId(id))));
         }
     }
 
@@ -529,5 +545,7 @@ fn turns_at(bands: &mut [Band], stand: Stand) -> &mut FlowTurns {
 }
 
 mod bands;
+#[cfg(test)]
+mod marks;
 #[cfg(test)]
 mod tests;

@@ -37,6 +37,8 @@ pub struct QueuedFrame {
     pub changes_lane: bool,
     /// Its flow is an elephant, with this frame or before it.
     pub of_elephant: bool,
+    /// It has been marked here: its queue stood.
+    pub marked: bool,
     /// Its class says *now*.
     pub urgent: bool,
     /// Its class lets it wait so long for others.

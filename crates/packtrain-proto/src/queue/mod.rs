@@ -5,6 +5,7 @@ pub mod band;
 pub mod codel;
 pub mod company;
 pub mod drr;
+pub mod ecn;
 pub mod frame;
 pub mod hold;
 mod older;

@@ -10,7 +10,7 @@ use packtrain_proto::buffer::Buffer;
 use packtrain_proto::class::ClassId;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::queue::ahead::AHEAD_BYTES_MAX;
-use packtrain_proto::queue::codel::CodelParams;
+use packtrain_proto::queue::codel::{Aqm, CodelParams};
 use packtrain_proto::queue::drr::{FlowId, FlowQueues};
 use packtrain_proto::queue::frame::QueuedFrame;
 use packtrain_proto::time::{Duration, Instant};
@@ -20,9 +20,12 @@ use proptest::prelude::*;
 const FLOWS: u32 = 5;
 const FRAME_MAX: usize = 3000;
 /// Nothing waits for longer than no time at all: CoDel has no reason to drop.
-const CODEL: CodelParams = CodelParams {
-    target: Duration::from_millis(5),
-    interval: Duration::from_millis(100),
+const CODEL: Aqm = Aqm {
+    codel: CodelParams {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+    },
+    ecn: true,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,6 +231,7 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         band: packtrain_proto::queue::band::BandId::FIRST,
         changes_lane: false,
         of_elephant: false,
+        marked: false,
         flow_hash: flow,
         share: 0,
         urgent: frame.urgent,

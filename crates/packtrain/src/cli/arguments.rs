@@ -219,6 +219,10 @@ pub struct UpArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_elephant_bytes, default_value = "50000b")]
     pub elephant_bytes: u32,
 
+    /// Where a queue stands, drop frames also of senders that understand marks (ECN).
+    #[arg(long)]
+    pub no_ecn: bool,
+
     /// What to speak with hosts that speak it too.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     pub mode: ModePolicy,

@@ -76,6 +76,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         tier_spill: arguments.tier_spill,
         flows: FlowSettings {
             elephant_bytes: arguments.elephant_bytes,
+            ecn: !arguments.no_ecn,
         },
         mode: arguments.mode,
         pack: arguments.pack,

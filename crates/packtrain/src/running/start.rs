@@ -193,6 +193,7 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.limits.repair_within = settings.repair.0;
     config.tier_spill = settings.tier_spill;
     config.elephant_bytes = settings.flows.elephant_bytes;
+    config.ecn = settings.flows.ecn;
     config.mode = settings.mode.into();
     config.dfap = (&settings.dfap).into();
     config.rest = settings.rest();

@@ -117,6 +117,7 @@ fn read_flows(table: &mut Table<'_>, flows: &mut FlowSettings, errors: &mut Erro
     table.optional("elephant_bytes", errors, &mut flows.elephant_bytes, |v| {
         parse_elephant_bytes(string(v)?).map_err(|e| e.to_string())
     });
+    table.optional("ecn", errors, &mut flows.ecn, boolean);
 }
 
 /// How aggregates are made and known.
@@ -343,6 +344,7 @@ mod tests {
             repair = "off"
             tier_spill = true
             elephant_bytes = "100kb"
+            ecn = false
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
             compress = "headers"
@@ -404,6 +406,7 @@ mod tests {
                 tier_spill: true,
                 flows: FlowSettings {
                     elephant_bytes: 102_400,
+                    ecn: false,
                 },
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
@@ -449,7 +452,7 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
-             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, elephant_bytes, hold_time, line_id, link, liveness, log_level, \
+             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, ecn, elephant_bytes, hold_time, line_id, link, liveness, log_level, \
              mac, marked_frames, mode, mtu, name, pack, path, repair, stay, tier_spill, wait_links)\n\
              line.toml:5: link.speed: unknown key (known here: lag, name, rate, tier, weight)"
         );

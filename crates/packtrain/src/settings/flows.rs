@@ -12,12 +12,15 @@ const ELEPHANT_BYTES_MAX: u64 = 1 << 30;
 pub struct FlowSettings {
     /// A flow that has sent more is an elephant.
     pub elephant_bytes: u32,
+    /// Frames are marked rather than dropped whose senders understand that.
+    pub ecn: bool,
 }
 
 impl Default for FlowSettings {
     fn default() -> FlowSettings {
         FlowSettings {
             elephant_bytes: ELEPHANT_BYTES,
+            ecn: true,
         }
     }
 }

@@ -589,6 +589,7 @@ impl From<stats::QueueSnapshot> for Queue {
             flows,
             frames_max_seen,
             bytes_max_seen,
+            marked,
         } = q;
         Queue {
             frames,
@@ -596,6 +597,7 @@ impl From<stats::QueueSnapshot> for Queue {
             flows,
             frames_max_seen,
             bytes_max_seen,
+            marked,
         }
     }
 }

@@ -212,6 +212,10 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             aggregated: 45,
             ..Default::default()
         },
+        queue: stats::QueueSnapshot {
+            marked: 321,
+            ..stats::QueueSnapshot::default()
+        },
         elephants: stats::ElephantsSnapshot {
             bytes_max: 50_000,
             elephants: 3,

@@ -3,6 +3,7 @@ use crate::buffer::Buffer;
 use crate::class::ClassId;
 use crate::config::LinkId;
 use crate::offload::Offload;
+use crate::queue::codel::CodelParams;
 use crate::queue::shares::{Shares, Weight};
 use crate::time::Duration;
 use crate::trunk::lane::LaneId;
@@ -11,9 +12,12 @@ use crate::wire::ethernet::MacAddr;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const PARAMS: CodelParams = CodelParams {
-    target: Duration::from_millis(5),
-    interval: Duration::from_millis(100),
+pub(super) const PARAMS: Aqm = Aqm {
+    codel: CodelParams {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+    },
+    ecn: true,
 };
 
 /// Of a flow, which its last byte tells too.
@@ -24,7 +28,7 @@ fn of(flow: u32, len: usize) -> QueuedFrame {
     }
 }
 
-fn frame(len: usize, mark: u8) -> QueuedFrame {
+pub(super) fn frame(len: usize, mark: u8) -> QueuedFrame {
     let mut buffer = Buffer::with_capacity(len);
     buffer.set_len(len);
     buffer[len - 1] = mark;
@@ -47,6 +51,7 @@ fn frame(len: usize, mark: u8) -> QueuedFrame {
         band: BandId::FIRST,
         changes_lane: false,
         of_elephant: false,
+        marked: false,
         urgent: false,
         hold_until: None,
         random: Default::default(),

@@ -16,6 +16,12 @@ pub(super) fn write_flows(out: &mut String, document: &StatusDocument) {
         number(flows.mice, "mouse", "mice")
     );
     field(out, "flows", &kinds);
+    let dropped = document.drops.get("codel").copied().unwrap_or(0);
+    if document.queue.marked + dropped > 0 {
+        let (marked, dropped) = (count(document.queue.marked), count(dropped));
+        let told = format!("{marked} frames marked (ECN), {dropped} dropped");
+        field(out, "queue stood", &told);
+    }
     if flows.of_elephants.frames > 0 {
         field(out, "elephants", &traffic(flows.of_elephants));
     }
