@@ -23,6 +23,12 @@ pub const HOLD_TIME: Duration = Duration::from_millis(100);
 /// Later, whoever speaks by the line has mostly sent it again.
 pub const REPAIR_WITHIN: Duration = Duration::from_millis(50);
 
+const QUEUED_BYTES_MAX: usize = 16 << 20;
+/// Half the room of all: whatever one flow does, others find as much. It is a window of 1 Gbit/s and 67 ms, or of 100 Mbit/s and 670 ms:
+/// what a sender may send at once by the longest and fastest lines that one flow is expected to fill, and CoDel
+/// has its say long before so much stands.
+pub const FLOW_QUEUE_BYTES_MAX: usize = QUEUED_BYTES_MAX / 2;
+
 /// A node's name for one life of its engine: drawn anew at each start, never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct NodeId(pub u64);
@@ -193,6 +199,8 @@ pub struct Limits {
     /// Frames that wait in flow queues, all together.
     pub queued_frames_max: usize,
     pub queued_bytes_max: usize,
+    /// Bytes that one flow may have waiting for one destination. `None`: as many as all may.
+    pub flow_queue_bytes_max: Option<usize>,
     pub codel_target: Duration,
     pub codel_interval: Duration,
     /// DRR quantum, bytes.
@@ -226,7 +234,8 @@ impl Default for Limits {
             peers_max: 256,
             stations_max: 4096,
             queued_frames_max: 8192,
-            queued_bytes_max: 16 << 20,
+            queued_bytes_max: QUEUED_BYTES_MAX,
+            flow_queue_bytes_max: Some(FLOW_QUEUE_BYTES_MAX),
             codel_target: Duration::from_millis(5),
             codel_interval: Duration::from_millis(100),
             quantum: 1514,

@@ -51,6 +51,8 @@ reasons! {
         NoLink = "no_link",
         /// The flow queues are full.
         QueueFull = "queue_full",
+        /// Its flow had more waiting than one may.
+        FlowQueueFull = "flow_queue_full",
         /// CoDel's decision.
         Codel = "codel",
         /// Of a frame that goes once to each segment, the one for a segment: its queue was too full, or its

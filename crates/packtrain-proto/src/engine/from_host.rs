@@ -225,13 +225,28 @@ impl Engine {
         if queues.is_empty() {
             self.turns.join(destination);
         }
-        queues.push(frame);
+        let flow = queues.push(frame);
         match verdict {
             Verdict::Leave | Verdict::Wait { renewed: None, .. } => {}
             Verdict::Wait {
                 renewed: Some(at), ..
             } => queues.renew_wait(at),
             Verdict::Enough => queues.ripen_by_count(),
+        }
+        if let Some(bytes_max) = self.config.limits.flow_queue_bytes_max {
+            let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
+            let spread = &mut self.spread;
+            let (mut frames, mut bytes) = (0, 0);
+            queues.bound(flow, bytes_max, |frame| {
+                frames += 1;
+                bytes += frame.waiting();
+                drops.count(spread.on_dropped(&frame, DropReason::FlowQueueFull));
+                pool.give_back(frame.buffer);
+            });
+            self.on_unqueued(frames, bytes);
+            if let (Destination::Peer(slot), 1..) = (destination, frames) {
+                self.go_on_with_lane_change(slot, now);
+            }
         }
         self.bound_queues(now);
     }

@@ -224,7 +224,8 @@ impl FlowQueues {
         self.pressure.on_train(fill_percent, left_behind, now);
     }
 
-    pub fn push(&mut self, frame: QueuedFrame) {
+    /// The flow whose it is: its last frame is this one.
+    pub fn push(&mut self, frame: QueuedFrame) -> FlowId {
         if self.bands.len() <= frame.band.place() {
             self.bands
                 .resize_with(frame.band.place() + 1, Band::default);
@@ -242,6 +243,7 @@ impl FlowQueues {
         flow.bytes += frame.buffer.len();
         flow.frames.push_back(frame);
         self.note_head(id);
+        FlowId(id)
     }
 
     fn flow_in(&self, bucket: usize, share: u8) -> Option<u16> {
@@ -496,24 +498,43 @@ impl FlowQueues {
         let Some(id) = self.fattest(of) else {
             return;
         };
-        let flow = &mut self.flows[id];
-        let keep = flow.bytes / 2;
+        let keep = self.flows[id].bytes / 2;
         for _ in 0..frames_max {
-            let Some(frame) = flow.frames.remove(flow.begun()) else {
+            let Some(frame) = self.remove_oldest(id) else {
                 break;
             };
-            flow.bytes -= frame.buffer.len();
-            self.bytes -= frame.buffer.len();
-            self.frames -= 1;
-            self.older.on_popped(&frame);
-            turns_at(&mut self.bands, flow.stand).frames -= 1;
-            self.hold.on_popped(frame.hold_until, self.frames);
             give(frame);
-            if flow.bytes <= keep {
+            if self.flows[id].bytes <= keep {
                 break;
             }
         }
         self.note_head(id as u16);
+    }
+
+    /// Takes the oldest frames out of a flow until it holds no more bytes than that: none of which a piece has left, and not the
+    /// one that came last. The oldest, as in [`FlowQueues::shed`]: who sends too fast learns it as soon as may be, and what
+    /// is newer is worth more to who does not care.
+    pub fn bound(&mut self, flow: FlowId, bytes_max: usize, mut give: impl FnMut(QueuedFrame)) {
+        let id = usize::from(flow.0);
+        let is_beyond =
+            |flow: &Flow| flow.bytes > bytes_max && flow.frames.len() > flow.begun() + 1;
+        while is_beyond(&self.flows[id]) {
+            give(self.remove_oldest(id).expect("there are two"));
+        }
+        self.note_head(flow.0);
+    }
+
+    /// The oldest frame of which no piece has left.
+    fn remove_oldest(&mut self, id: usize) -> Option<QueuedFrame> {
+        let flow = &mut self.flows[id];
+        let frame = flow.frames.remove(flow.begun())?;
+        flow.bytes -= frame.buffer.len();
+        self.bytes -= frame.buffer.len();
+        self.frames -= 1;
+        self.older.on_popped(&frame);
+        turns_at(&mut self.bands, flow.stand).frames -= 1;
+        self.hold.on_popped(frame.hold_until, self.frames);
+        Some(frame)
     }
 
     /// Takes everything out, flow by flow, each in its order.
@@ -545,6 +566,8 @@ fn turns_at(bands: &mut [Band], stand: Stand) -> &mut FlowTurns {
 }
 
 mod bands;
+#[cfg(test)]
+mod bound;
 #[cfg(test)]
 mod marks;
 #[cfg(test)]

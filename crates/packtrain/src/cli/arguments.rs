@@ -19,7 +19,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
 use crate::settings::dictionary::{self, DictionaryFile};
-use crate::settings::flows::parse_elephant_bytes;
+use crate::settings::flows::{FlowQueue, parse_elephant_bytes, parse_flow_queue};
 use crate::settings::links::MemberLink;
 use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
@@ -218,6 +218,10 @@ pub struct UpArguments {
     /// From how many bytes on a flow is an elephant, 1000b to 1024mb; so long as it has sent no more, it is a mouse.
     #[arg(long, value_name = "SIZE", value_parser = parse_elephant_bytes, default_value = "50000b")]
     pub elephant_bytes: u32,
+
+    /// How much one flow may have waiting, 128kb to 16mb, or none: what all may.
+    #[arg(long, value_name = "SIZE", value_parser = parse_flow_queue, default_value = "8mb")]
+    pub flow_queue: FlowQueue,
 
     /// Where a queue stands, drop frames also of senders that understand marks (ECN).
     #[arg(long)]

@@ -77,6 +77,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         flows: FlowSettings {
             elephant_bytes: arguments.elephant_bytes,
             ecn: !arguments.no_ecn,
+            queue: arguments.flow_queue,
         },
         mode: arguments.mode,
         pack: arguments.pack,

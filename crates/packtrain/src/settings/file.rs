@@ -14,7 +14,7 @@ use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET};
 use super::compress::CompressPolicy;
 use super::dfap::{DfapSettings, ModePolicy, check_ether_type, parse_tick};
 use super::dictionary;
-use super::flows::{FlowSettings, parse_elephant_bytes};
+use super::flows::{FlowSettings, parse_elephant_bytes, parse_flow_queue};
 use super::links::{MemberLink, check_tier, check_weight, parse_rate};
 use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
@@ -116,6 +116,9 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
 fn read_flows(table: &mut Table<'_>, flows: &mut FlowSettings, errors: &mut Errors<'_>) {
     table.optional("elephant_bytes", errors, &mut flows.elephant_bytes, |v| {
         parse_elephant_bytes(string(v)?).map_err(|e| e.to_string())
+    });
+    table.optional("flow_queue", errors, &mut flows.queue, |v| {
+        parse_flow_queue(string(v)?).map_err(|e| e.to_string())
     });
     table.optional("ecn", errors, &mut flows.ecn, boolean);
 }
@@ -252,6 +255,7 @@ fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::flows::FlowQueue;
     use crate::settings::liveness::{Detection, LivenessSettings};
     use crate::settings::repair::RepairPolicy;
     use packtrain_proto::class::{Action, ClassPath, Compress, Pack, Repairs};
@@ -345,6 +349,7 @@ mod tests {
             tier_spill = true
             elephant_bytes = "100kb"
             ecn = false
+            flow_queue = "none"
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
             compress = "headers"
@@ -407,6 +412,7 @@ mod tests {
                 flows: FlowSettings {
                     elephant_bytes: 102_400,
                     ecn: false,
+                    queue: FlowQueue(None),
                 },
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
@@ -452,7 +458,7 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
-             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, ecn, elephant_bytes, hold_time, line_id, link, liveness, log_level, \
+             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, ecn, elephant_bytes, flow_queue, hold_time, line_id, link, liveness, log_level, \
              mac, marked_frames, mode, mtu, name, pack, path, repair, stay, tier_spill, wait_links)\n\
              line.toml:5: link.speed: unknown key (known here: lag, name, rate, tier, weight)"
         );

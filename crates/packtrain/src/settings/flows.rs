@@ -1,5 +1,6 @@
 //! How flows are told apart, and what each may take, as a person wants it.
 
+use packtrain_proto::config::FLOW_QUEUE_BYTES_MAX;
 use packtrain_proto::elephants::ELEPHANT_BYTES;
 
 use crate::units::Bytes;
@@ -8,12 +9,27 @@ use crate::units::Bytes;
 const ELEPHANT_BYTES_MIN: u64 = 1000;
 const ELEPHANT_BYTES_MAX: u64 = 1 << 30;
 
+/// One GSO frame leaves while the next one waits; and what all together may have waiting.
+const FLOW_QUEUE_MIN: u64 = 128 << 10;
+const FLOW_QUEUE_MAX: u64 = 16 << 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSettings {
     /// A flow that has sent more is an elephant.
     pub elephant_bytes: u32,
     /// Frames are marked rather than dropped whose senders understand that.
     pub ecn: bool,
+    pub queue: FlowQueue,
+}
+
+/// Bytes that one flow may have waiting; `None`: as many as all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowQueue(pub Option<usize>);
+
+impl Default for FlowQueue {
+    fn default() -> FlowQueue {
+        FlowQueue(Some(FLOW_QUEUE_BYTES_MAX))
+    }
 }
 
 impl Default for FlowSettings {
@@ -21,6 +37,7 @@ impl Default for FlowSettings {
         FlowSettings {
             elephant_bytes: ELEPHANT_BYTES,
             ecn: true,
+            queue: FlowQueue::default(),
         }
     }
 }
@@ -36,6 +53,20 @@ pub fn parse_elephant_bytes(text: &str) -> Result<u32, ElephantError> {
         .ok_or_else(|| ElephantError(text.into()))
 }
 
+/// Why a text is no bound of a flow's queue.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} does not say how much one flow may have waiting: none, or {least} to {most}", least = Bytes(FLOW_QUEUE_MIN), most = Bytes(FLOW_QUEUE_MAX))]
+pub struct FlowQueueError(String);
+
+pub fn parse_flow_queue(text: &str) -> Result<FlowQueue, FlowQueueError> {
+    if text == "none" {
+        return Ok(FlowQueue(None));
+    }
+    within(text, FLOW_QUEUE_MIN, FLOW_QUEUE_MAX)
+        .map(|bytes| FlowQueue(Some(bytes as usize)))
+        .ok_or_else(|| FlowQueueError(text.into()))
+}
+
 fn within(text: &str, least: u64, most: u64) -> Option<u64> {
     let Bytes(bytes) = text.parse().ok()?;
     Some(bytes).filter(|bytes| (least..=most).contains(bytes))
@@ -44,6 +75,23 @@ fn within(text: &str, least: u64, most: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flow_may_have_two_large_frames_waiting_at_least() {
+        let of = |text| parse_flow_queue(text).map(|FlowQueue(bytes)| bytes);
+        assert_eq!(of("none"), Ok(None));
+        assert_eq!(of("128kb"), Ok(Some(131_072)));
+        assert_eq!(of("16mb"), Ok(Some(16 << 20)));
+        assert_eq!(parse_flow_queue("8mb"), Ok(FlowQueue::default()));
+        for wrong in ["127kb", "17mb", "1000", "all"] {
+            assert_eq!(
+                parse_flow_queue(wrong).unwrap_err().to_string(),
+                format!(
+                    "{wrong:?} does not say how much one flow may have waiting: none, or 128kb to 16mb"
+                )
+            );
+        }
+    }
 
     #[test]
     fn from_a_thousand_bytes_on_a_flow_may_be_an_elephant() {

@@ -254,7 +254,7 @@ fn of_a_standing_queue_of_capable_frames_none_is_lost_and_marks_come_as_often_as
 /// What a queue that stands does to frames like these: dropped, marked. `piece`: bytes of the first that have left.
 fn fate(of: impl Fn(QueuedFrame) -> QueuedFrame, ecn: bool, piece: usize) -> (usize, usize) {
     let mut queues = FlowQueues::new(1514);
-    (0..100).for_each(|n| queues.push(of(numbered(n, true, 0))));
+    (0..100).for_each(|n| _ = queues.push(of(numbered(n, true, 0))));
     let aqm = Aqm { ecn, ..PARAMS };
     let (mut dropped, mut marked) = (0, 0);
     for ms in [20, 130] {

@@ -162,7 +162,7 @@ fn next_flows(queues: &mut FlowQueues, count: usize) -> Vec<u8> {
 fn an_urgent_frame_goes_ahead_of_all_flows_and_behind_its_own() {
     let mut queues = FlowQueues::new(1514);
     for flow in [1, 2, 3] {
-        (0..5).for_each(|_| queues.push(of(flow, 1514)));
+        (0..5).for_each(|_| _ = queues.push(of(flow, 1514)));
     }
     assert_eq!(next_flows(&mut queues, 4), [1, 2, 3, 1]);
     queues.push(urgent(9, 60));
@@ -194,7 +194,7 @@ fn who_marks_all_as_urgent_gets_no_more_than_all_others_together() {
     assert!((490..=530).contains(&share), "{share} of 1000");
     // And with nobody else it is not held back.
     let mut queues = FlowQueues::new(1514);
-    (0..100).for_each(|_| queues.push(urgent(9, 1000)));
+    (0..100).for_each(|_| _ = queues.push(urgent(9, 1000)));
     assert_eq!(next_flows(&mut queues, 100), [9; 100]);
 }
 
@@ -248,7 +248,7 @@ fn a_link_is_given_frames_of_its_own_flows_alone_though_all_are_in_one_bucket() 
     let mut queues = FlowQueues::new(1514);
     queues.push(in_share(1, one, 1000));
     queues.divide(BandId::FIRST, &links);
-    (0..3).for_each(|_| queues.push(in_share(1, two, 100)));
+    (0..3).for_each(|_| _ = queues.push(in_share(1, two, 100)));
     assert_eq!(
         (
             queues.frames_in(BandId::FIRST, LinkId(4)),
@@ -356,7 +356,7 @@ fn a_flow_gets_as_much_in_one_band_as_in_another() {
         queues.serve_band(BandId::FIRST);
         left[0] += u32::from(next(&mut queues).is_some());
     }
-    (0..100).for_each(|_| queues.push(of(0, 1000)));
+    (0..100).for_each(|_| _ = queues.push(of(0, 1000)));
     let mut first = 0;
     for _ in 0..40 {
         queues.serve_band(bands(&queues)[0]);
