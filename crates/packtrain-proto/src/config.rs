@@ -169,6 +169,8 @@ pub struct Config {
     pub balance: Balance,
     /// A flow that has sent more is an elephant.
     pub elephant_bytes: u32,
+    /// Frames of flows that are no elephants go before those of others.
+    pub short_flows_first: bool,
     /// Where CoDel would drop a frame whose sender understands marks, it is marked.
     pub ecn: bool,
     /// Of several links to a peer, one that is silent for so long is dead, if another one lives. `None`: nobody asks,
@@ -272,6 +274,7 @@ impl Config {
             mixing_ns: MIXING_NS_EXPECTED,
             balance: Balance::default(),
             elephant_bytes: ELEPHANT_BYTES,
+            short_flows_first: false,
             ecn: true,
             detection_time: Some(DETECTION_TIME),
             hold_time: HOLD_TIME,

@@ -75,6 +75,7 @@ impl Engine {
             band: BandId::FIRST,
             changes_lane,
             of_elephant,
+            short: self.config.short_flows_first && !of_elephant,
             marked: false,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,

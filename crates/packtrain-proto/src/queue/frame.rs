@@ -37,6 +37,8 @@ pub struct QueuedFrame {
     pub changes_lane: bool,
     /// Its flow is an elephant, with this frame or before it.
     pub of_elephant: bool,
+    /// It goes before those of flows that are elephants.
+    pub short: bool,
     /// It has been marked here: its queue stood.
     pub marked: bool,
     /// Its class says *now*.

@@ -12,3 +12,4 @@ mod older;
 pub mod plain;
 pub mod pressure;
 pub mod shares;
+mod short_first;

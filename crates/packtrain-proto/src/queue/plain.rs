@@ -164,6 +164,7 @@ mod tests {
             band: crate::queue::band::BandId::FIRST,
             changes_lane: false,
             of_elephant: false,
+            short: false,
             marked: false,
             urgent: false,
             hold_until: None,

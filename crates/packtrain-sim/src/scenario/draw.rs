@@ -213,6 +213,7 @@ pub fn config(address: MacAddr, mtu: u16, random: &mut Random) -> Config {
     } else {
         config.mixing_ns
     };
+    config.short_flows_first = config.seed % 7 < 2;
     // Tight bounds in some runs: what is never reached is never tested.
     if random.chance(0.25) {
         let limits = &mut config.limits;

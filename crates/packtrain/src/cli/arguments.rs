@@ -223,6 +223,10 @@ pub struct UpArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_flow_queue, default_value = "8mb")]
     pub flow_queue: FlowQueue,
 
+    /// Let frames of flows that are no elephants go before those of elephants, up to half of what a link carries.
+    #[arg(long)]
+    pub short_flows_first: bool,
+
     /// Where a queue stands, drop frames also of senders that understand marks (ECN).
     #[arg(long)]
     pub no_ecn: bool,

@@ -78,6 +78,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
             elephant_bytes: arguments.elephant_bytes,
             ecn: !arguments.no_ecn,
             queue: arguments.flow_queue,
+            short_first: arguments.short_flows_first,
         },
         mode: arguments.mode,
         pack: arguments.pack,

@@ -120,6 +120,7 @@ fn read_flows(table: &mut Table<'_>, flows: &mut FlowSettings, errors: &mut Erro
     table.optional("flow_queue", errors, &mut flows.queue, |v| {
         parse_flow_queue(string(v)?).map_err(|e| e.to_string())
     });
+    table.optional("short_flows_first", errors, &mut flows.short_first, boolean);
     table.optional("ecn", errors, &mut flows.ecn, boolean);
 }
 
@@ -350,6 +351,7 @@ mod tests {
             elephant_bytes = "100kb"
             ecn = false
             flow_queue = "none"
+            short_flows_first = true
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
             compress = "headers"
@@ -413,6 +415,7 @@ mod tests {
                     elephant_bytes: 102_400,
                     ecn: false,
                     queue: FlowQueue(None),
+                    short_first: true,
                 },
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
@@ -459,7 +462,7 @@ mod tests {
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
              dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, ecn, elephant_bytes, flow_queue, hold_time, line_id, link, liveness, log_level, \
-             mac, marked_frames, mode, mtu, name, pack, path, repair, stay, tier_spill, wait_links)\n\
+             mac, marked_frames, mode, mtu, name, pack, path, repair, short_flows_first, stay, tier_spill, wait_links)\n\
              line.toml:5: link.speed: unknown key (known here: lag, name, rate, tier, weight)"
         );
     }

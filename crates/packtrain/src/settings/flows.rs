@@ -20,6 +20,8 @@ pub struct FlowSettings {
     /// Frames are marked rather than dropped whose senders understand that.
     pub ecn: bool,
     pub queue: FlowQueue,
+    /// Frames of flows that are no elephants go before those of others.
+    pub short_first: bool,
 }
 
 /// Bytes that one flow may have waiting; `None`: as many as all together.
@@ -38,6 +40,7 @@ impl Default for FlowSettings {
             elephant_bytes: ELEPHANT_BYTES,
             ecn: true,
             queue: FlowQueue::default(),
+            short_first: false,
         }
     }
 }

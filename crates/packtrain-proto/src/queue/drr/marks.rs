@@ -284,3 +284,16 @@ fn without_ecn_and_of_copies_nothing_is_marked_and_what_has_begun_is_left_alone(
     assert_eq!(fate(copy, true, 0), (1, 0));
     assert_eq!(fate(|frame| frame, true, 100), (0, 0));
 }
+
+#[test]
+fn a_head_that_was_marked_and_cannot_leave_is_not_asked_about_again() {
+    let mut queues = FlowQueues::new(1514);
+    (0..100).for_each(|n| _ = queues.push(numbered(n, true, 0)));
+    let mut marked = 0;
+    for ms in [20, 130, 1000, 2000, 3000] {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        let flow = queues.select(now, &PARAMS, MTU, &mut |_| marked += 1);
+        assert_eq!(number_of(queues.head(flow.unwrap())), 0);
+    }
+    assert_eq!(marked, 1);
+}

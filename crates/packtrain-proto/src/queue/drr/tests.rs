@@ -51,6 +51,7 @@ pub(super) fn frame(len: usize, mark: u8) -> QueuedFrame {
         band: BandId::FIRST,
         changes_lane: false,
         of_elephant: false,
+        short: false,
         marked: false,
         urgent: false,
         hold_until: None,
