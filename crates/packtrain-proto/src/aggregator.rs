@@ -10,6 +10,7 @@ use crate::class::ClassTable;
 use crate::coding::body::Body;
 use crate::coding::coder::Treatment;
 use crate::coding::worth::Worths;
+use crate::data_units::packets_of_1500;
 use crate::gso;
 use crate::offload::Offload;
 use crate::queue::codel::Aqm;
@@ -36,6 +37,8 @@ pub struct Filled {
     /// What the frames would have taken on the wire each alone, and how much of that is padding.
     pub frame_bytes: u64,
     pub padding: u64,
+    /// Packets of 1500 bytes that they would have needed.
+    pub packets_of_1500: u64,
     pub flush: FlushReason,
 }
 
@@ -43,6 +46,7 @@ impl Filled {
     /// A frame as it would have left alone, a GSO frame as its segments.
     fn count_alone(&mut self, frame: &QueuedFrame) {
         let len = frame.buffer.len();
+        self.packets_of_1500 += packets_of_1500(&frame.buffer, &frame.offload);
         match frame.offload.gso {
             None => {
                 self.frame_bytes += ethernet::on_wire(len) as u64;
@@ -111,6 +115,7 @@ impl Aggregator {
             pieces: 0,
             frame_bytes: 0,
             padding: 0,
+            packets_of_1500: 0,
             flush: queues
                 .wait_ended_by(with.now)
                 .unwrap_or(FlushReason::IdleLink),

@@ -50,8 +50,8 @@ use crate::reassembly::Complete;
 use crate::segments::Segments;
 use crate::station_table::{StationTable, StationsBehind};
 use crate::stats::{
-    CodingSnapshot, DropReason, Drops, EngineBecause, Flushes, PathBecause, PathState, Traffic,
-    Trains,
+    CodingSnapshot, DataUnits, DropReason, Drops, EngineBecause, Flushes, PathBecause, PathState,
+    Traffic, Trains,
 };
 use crate::time::{Duration, Instant};
 use crate::train_sizes::TrainSizes;
@@ -345,6 +345,7 @@ struct Counters {
     trains_rx: Trains,
     flushes: Flushes,
     train_sizes: TrainSizes,
+    data_units: DataUnits,
     coding: CodingSnapshot,
     drops: Drops,
     /// Frames that CoDel has marked, and not dropped.

@@ -10,6 +10,7 @@ pub mod class;
 pub mod classifier;
 pub mod coding;
 pub mod config;
+pub mod data_units;
 pub mod dfap;
 pub mod direct;
 pub mod drain;

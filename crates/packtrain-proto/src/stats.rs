@@ -218,6 +218,17 @@ pub struct Trains {
     pub aggregated: u64,
 }
 
+/// What carried the host's frames that left, and what would have: [`crate::data_units`] says exactly what counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DataUnits {
+    /// Trains, aggregates and frames as links were given them.
+    pub given: u64,
+    /// The same on a wire, where GSO frames are the segments that they stand for.
+    pub on_wire: u64,
+    /// Packets of 1500 bytes that the same frames would have needed.
+    pub packets_of_1500: u64,
+}
+
 /// What ended the trains that were sent, a counter for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flushes([u64; FlushReason::ALL.len()]);
@@ -256,6 +267,7 @@ pub struct Snapshot {
     pub trains_rx: Trains,
     pub flushes: Flushes,
     pub train_sizes: TrainSizesSnapshot,
+    pub data_units: DataUnits,
     pub coding: CodingSnapshot,
     /// What payload is compressed with to and from peers that have the same one.
     pub dictionary: Option<DictionarySnapshot>,

@@ -423,6 +423,21 @@ pub struct Trains {
     /// How full they were, in percent of what the link takes: at most so many, and less than five below.
     #[serde(default)]
     pub fill: Vec<FillBucket>,
+    #[serde(default)]
+    pub data_units: DataUnits,
+}
+
+/// What carried the host's frames that left by the engine, each once, and what would have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DataUnits {
+    /// Trains, aggregates and frames as links were given them.
+    pub given: u64,
+    /// The same on a wire, where GSO frames are cut into the segments that they stand for.
+    pub on_wire: u64,
+    /// Packets of 1500 bytes that the same frames would have needed.
+    pub packets_of_1500: u64,
+    /// Those given ÷ these packets; null before the first.
+    pub ratio: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use super::{Engine, Event};
 use crate::aggregator::finish_checksum;
 use crate::buffer::Buffer;
 use crate::config::{LinkId, Mode};
+use crate::data_units::packets_of_1500;
 use crate::dfap::best_fit::can_ride;
 use crate::dfap::stations::Heard;
 use crate::duplicates::New;
@@ -136,6 +137,8 @@ impl Engine {
                 self.counters.trains_tx.plain += 1;
                 let frame = sent.pop().expect("there is one");
                 self.note_left(&frame, now);
+                let units = &mut self.counters.data_units;
+                units.on_frame(&frame.buffer, &frame.offload);
                 let len = frame.buffer.len();
                 let outgoing = Outgoing::plain(link, frame.offload, len);
                 (frame.buffer, outgoing)
@@ -153,8 +156,11 @@ impl Engine {
                 let packets = sent.iter().map(|f| (f.header.ether_type, f.payload()));
                 dfap::emit(&mut buffer, &outer, packets);
                 self.note_train(count, len, HEADER_LEN + data_max);
+                self.counters.data_units.on_train();
                 for frame in sent.drain(..) {
                     self.note_left(&frame, now);
+                    let units = &mut self.counters.data_units;
+                    units.packets_of_1500 += packets_of_1500(&frame.buffer, &frame.offload);
                     self.pool.give_back(frame.buffer);
                 }
                 (buffer, Outgoing::aggregate(link, len))

@@ -49,6 +49,7 @@ impl Engine {
             trains_rx: counters.trains_rx,
             flushes: counters.flushes.clone(),
             train_sizes: counters.train_sizes.snapshot(),
+            data_units: counters.data_units,
             coding: CodingSnapshot {
                 cost_ns_per_kb: self.worths.cost_ps(),
                 ..counters.coding

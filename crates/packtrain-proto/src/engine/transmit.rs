@@ -346,6 +346,8 @@ impl Engine {
         self.note_sent(&frame, link, now);
         self.note_left(&frame, now);
         self.counters.trains_tx.plain += 1;
+        let units = &mut self.counters.data_units;
+        units.on_frame(&frame.buffer, &frame.offload);
         let len = frame.buffer.len();
         self.outgoing = Some(frame.buffer);
         Some(Outgoing::plain(link, frame.offload, len))
@@ -457,6 +459,8 @@ impl Engine {
         self.on_taken(before.0 - after.0, before.1 - after.1);
         if let Some(frame) = as_it_is {
             self.counters.trains_tx.marked += 1;
+            let units = &mut self.counters.data_units;
+            units.on_frame(&frame.buffer, &frame.offload);
             let len = frame.buffer.len();
             self.outgoing = Some(frame.buffer);
             return Some(Outgoing::plain(link_id, frame.offload, len));
@@ -469,6 +473,9 @@ impl Engine {
         tx.frames += u64::from(filled.frames);
         tx.pieces += u64::from(filled.pieces);
         self.counters.flushes.count(filled.flush);
+        let units = &mut self.counters.data_units;
+        units.on_train();
+        units.packets_of_1500 += filled.packets_of_1500;
         let len = buffer.len();
         self.prepare_second((slot, path_at), train, &buffer, now);
         self.note_train(filled.frames as usize, len, train_max);

@@ -116,7 +116,6 @@ fn harmless(reason: DropReason) -> bool {
             | DropReason::NoLink
             | DropReason::QueueFull
             | DropReason::FlowQueueFull
-        | DropReason::FlowQueueFull
             | DropReason::Codel
             | DropReason::SegmentCopy
             // A slow link may be taken for dead. What has no copy comes late then, and that is looked at.

@@ -13,10 +13,10 @@ use super::words::{
     path_because, refused_in_a_word, session_in_a_word, unused_in_a_word, use_of,
 };
 use super::{
-    Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, Flows, FramesBucket,
-    Hold, HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink,
-    PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes,
-    Station, StatusDocument, Stay, Traffic, TrainCounts, Trains,
+    Class, Coalesced, Coding, Counts, DataUnits, Dfap, Dictionary, Direct, FillBucket, Flows,
+    FramesBucket, Hold, HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer,
+    PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved,
+    SavedBytes, Station, StatusDocument, Stay, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
@@ -467,6 +467,7 @@ fn build_trains(snapshot: &Snapshot) -> Trains {
         flush: FlushReason::ALL.iter().copied().map(flush).collect(),
         frames_per_train: sizes.frames.iter().map(frames_bucket).collect(),
         fill: sizes.fill.iter().map(fill_bucket).collect(),
+        data_units: snapshot.data_units.into(),
     }
 }
 
@@ -577,6 +578,22 @@ impl From<stats::Trains> for TrainCounts {
             plain,
             aggregates,
             aggregated,
+        }
+    }
+}
+
+impl From<stats::DataUnits> for DataUnits {
+    fn from(units: stats::DataUnits) -> DataUnits {
+        let stats::DataUnits {
+            given,
+            on_wire,
+            packets_of_1500,
+        } = units;
+        DataUnits {
+            given,
+            on_wire,
+            packets_of_1500,
+            ratio: (packets_of_1500 > 0).then(|| given as f64 / packets_of_1500 as f64),
         }
     }
 }

@@ -34,6 +34,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         trains_rx: stats::Trains::default(),
         flushes: stats::Flushes::default(),
         train_sizes: stats::TrainSizesSnapshot::default(),
+        data_units: stats::DataUnits::default(),
         coding: stats::CodingSnapshot::default(),
         dictionary: None,
         dfap: stats::DfapSnapshot::default(),
@@ -229,6 +230,11 @@ pub(crate) fn busy_snapshot() -> Snapshot {
                 bytes: 567_890,
             },
             evicted: 7,
+        },
+        data_units: stats::DataUnits {
+            given: 1_234,
+            on_wire: 12_340,
+            packets_of_1500: 61_700,
         },
         train_sizes: stats::TrainSizesSnapshot {
             frames: vec![stats::FramesBucket {
