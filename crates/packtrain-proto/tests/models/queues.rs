@@ -567,11 +567,11 @@ fn a_short_flow_leaves_at_once_beside_elephants_and_many_of_them_have_half() {
     };
     let mut both = Both::new(1514);
     for id in 0..400 {
-        [0, 1, 2].map(|flow| both.push(flow, frame(id, false)));
+        (0..3).for_each(|flow| both.push(flow, frame(id, false)));
     }
     let mut left = Vec::new();
     for id in 400..600 {
-        if id < 410 || id >= 500 {
+        if !(410..500).contains(&id) {
             both.push(3, frame(id, true));
             both.push(4, frame(id, true));
         }
