@@ -10,10 +10,11 @@ use crate::class::ClassTable;
 use crate::coding::body::Body;
 use crate::coding::coder::Treatment;
 use crate::coding::worth::Worths;
+use crate::data_units::packets_of_1500;
 use crate::gso;
 use crate::offload::Offload;
-use crate::queue::codel::CodelParams;
-use crate::queue::drr::FlowQueues;
+use crate::queue::codel::Aqm;
+use crate::queue::drr::{FlowQueues, Signal};
 use crate::queue::frame::QueuedFrame;
 use crate::sand::SandWaits;
 use crate::stats::{DropReason, Drops, FlushReason};
@@ -37,6 +38,8 @@ pub struct Filled {
     /// What the frames would have taken on the wire each alone, and how much of that is padding.
     pub frame_bytes: u64,
     pub padding: u64,
+    /// Packets of 1500 bytes that they would have needed.
+    pub packets_of_1500: u64,
     pub flush: FlushReason,
 }
 
@@ -44,6 +47,7 @@ impl Filled {
     /// A frame as it would have left alone, a GSO frame as its segments.
     fn count_alone(&mut self, frame: &QueuedFrame) {
         let len = frame.buffer.len();
+        self.packets_of_1500 += packets_of_1500(&frame.buffer, &frame.offload);
         match frame.offload.gso {
             None => {
                 self.frame_bytes += ethernet::on_wire(len) as u64;
@@ -65,9 +69,11 @@ pub struct Surroundings<'a> {
     /// The two `pt0`s whose addresses need not be written out.
     pub own: MacAddr,
     pub peer: MacAddr,
-    pub codel: &'a CodelParams,
+    pub aqm: &'a Aqm,
     pub pool: &'a mut BufferPool,
     pub drops: &'a mut Drops,
+    /// Frames that were marked and not dropped.
+    pub marked: &'a mut u64,
     /// Where it is counted how long frames have waited, and said what may be done with them.
     pub classes: &'a mut ClassTable,
     /// … those that are small.
@@ -75,6 +81,19 @@ pub struct Surroundings<'a> {
     /// Whose payload is worth being compressed, on this link.
     pub worths: &'a mut Worths,
     pub now: Instant,
+}
+
+impl Surroundings<'_> {
+    /// CoDel has found that a queue stands.
+    pub fn on_signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::Marked => *self.marked += 1,
+            Signal::Dropped(frame) => {
+                self.drops.count(DropReason::Codel);
+                self.pool.give_back(frame.buffer);
+            }
+        }
+    }
 }
 
 /// Packs frames for one peer and lane.
@@ -99,16 +118,14 @@ impl Aggregator {
             pieces: 0,
             frame_bytes: 0,
             padding: 0,
+            packets_of_1500: 0,
             flush: queues
                 .wait_ended_by(with.now)
                 .unwrap_or(FlushReason::IdleLink),
         };
         loop {
-            let Surroundings { pool, drops, .. } = with;
-            let selected = queues.select(with.now, with.codel, len_max, &mut |frame| {
-                drops.count(DropReason::Codel);
-                pool.give_back(frame.buffer);
-            });
+            let (now, aqm) = (with.now, with.aqm);
+            let selected = queues.select(now, aqm, len_max, &mut |signal| with.on_signal(signal));
             let Some(flow) = selected else { return filled };
             let may_begin = queues.begun() < UNFINISHED_MAX;
             let head = queues.head(flow);

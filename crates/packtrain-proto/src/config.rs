@@ -6,6 +6,7 @@ use crate::class::Action;
 use crate::coding::dictionary::Dictionary;
 use crate::coding::worth::MIXING_NS_EXPECTED;
 use crate::dfap::best_fit::Order;
+use crate::elephants::ELEPHANT_BYTES;
 use crate::queue::shares::Weight;
 use crate::sand::{SAND_DELAY_MAX, SandBound};
 use crate::time::Duration;
@@ -22,6 +23,12 @@ pub const DETECTION_TIME: Duration = Duration::from_millis(40);
 pub const HOLD_TIME: Duration = Duration::from_millis(100);
 /// Later, whoever speaks by the line has mostly sent it again.
 pub const REPAIR_WITHIN: Duration = Duration::from_millis(50);
+
+const QUEUED_BYTES_MAX: usize = 16 << 20;
+/// Half the room of all: whatever one flow does, others find as much. It is a window of 1 Gbit/s and 67 ms, or of 100 Mbit/s and 670 ms:
+/// what a sender may send at once by the longest and fastest lines that one flow is expected to fill, and CoDel
+/// has its say long before so much stands.
+pub const FLOW_QUEUE_BYTES_MAX: usize = QUEUED_BYTES_MAX / 2;
 
 /// A node's name for one life of its engine: drawn anew at each start, never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -161,6 +168,12 @@ pub struct Config {
     /// What it takes this node to code or to restore a byte by mixing, nanoseconds: peers are told.
     pub mixing_ns: NonZero<u16>,
     pub balance: Balance,
+    /// A flow that has sent more is an elephant.
+    pub elephant_bytes: u32,
+    /// Frames of flows that are no elephants go before those of others.
+    pub short_flows_first: bool,
+    /// Where CoDel would drop a frame whose sender understands marks, it is marked.
+    pub ecn: bool,
     /// Of several links to a peer, one that is silent for so long is dead, if another one lives. `None`: nobody asks,
     /// and what is not acknowledged tells.
     pub detection_time: Option<Duration>,
@@ -192,6 +205,8 @@ pub struct Limits {
     /// How long a small frame may wait at a link behind what it was given before, at the link's rate: longer frames are cut for
     /// it, and as little stands there. `None`: as long as it takes.
     pub sand_delay_max: Option<Duration>,
+    /// Bytes that one flow may have waiting for one destination. `None`: as many as all may.
+    pub flow_queue_bytes_max: Option<usize>,
     pub codel_target: Duration,
     pub codel_interval: Duration,
     /// DRR quantum, bytes.
@@ -225,7 +240,8 @@ impl Default for Limits {
             peers_max: 256,
             stations_max: 4096,
             queued_frames_max: 8192,
-            queued_bytes_max: 16 << 20,
+            queued_bytes_max: QUEUED_BYTES_MAX,
+            flow_queue_bytes_max: Some(FLOW_QUEUE_BYTES_MAX),
             sand_delay_max: Some(SAND_DELAY_MAX),
             codel_target: Duration::from_millis(5),
             codel_interval: Duration::from_millis(100),
@@ -266,6 +282,9 @@ impl Config {
             dictionary: None,
             mixing_ns: MIXING_NS_EXPECTED,
             balance: Balance::default(),
+            elephant_bytes: ELEPHANT_BYTES,
+            short_flows_first: false,
+            ecn: true,
             detection_time: Some(DETECTION_TIME),
             hold_time: HOLD_TIME,
             tier_spill: false,

@@ -38,6 +38,7 @@ use crate::direct::rest::Rest;
 use crate::direct::small_frames::SmallFrames;
 use crate::drain::Drain;
 use crate::duplicates::Duplicates;
+use crate::elephants::Elephants;
 use crate::greeter::Greeter;
 use crate::intake::Intake;
 use crate::link::Link;
@@ -50,8 +51,8 @@ use crate::sand::SandWaits;
 use crate::segments::Segments;
 use crate::station_table::{StationTable, StationsBehind};
 use crate::stats::{
-    CodingSnapshot, DropReason, Drops, EngineBecause, Flushes, PathBecause, PathState, Traffic,
-    Trains,
+    CodingSnapshot, DataUnits, DropReason, Drops, EngineBecause, Flushes, PathBecause, PathState,
+    Traffic, Trains,
 };
 use crate::time::{Duration, Instant};
 use crate::train_sizes::TrainSizes;
@@ -273,6 +274,7 @@ pub struct Engine {
     config: Config,
     pool: BufferPool,
     classifier: Classifier,
+    elephants: Elephants,
     classes: ClassTable,
     /// By which links frames go whose classes say so.
     vias: Vias,
@@ -350,8 +352,11 @@ struct Counters {
     trains_rx: Trains,
     flushes: Flushes,
     train_sizes: TrainSizes,
+    data_units: DataUnits,
     coding: CodingSnapshot,
     drops: Drops,
+    /// Frames that CoDel has marked, and not dropped.
+    marked: u64,
     queue_frames_max: usize,
     queue_bytes_max: usize,
     sand: SandWaits,
@@ -394,6 +399,7 @@ impl Engine {
         let mut engine = Engine {
             pool: BufferPool::new(),
             classifier: Classifier::new(config.seed),
+            elephants: Elephants::new(config.elephant_bytes),
             classes: ClassTable::new(class::defaults(), config.rest),
             vias: Vias::default(),
             lane_change: LaneChange::None,

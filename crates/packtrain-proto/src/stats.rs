@@ -53,6 +53,8 @@ reasons! {
         NoLink = "no_link",
         /// The flow queues are full.
         QueueFull = "queue_full",
+        /// Its flow had more waiting than one may.
+        FlowQueueFull = "flow_queue_full",
         /// CoDel's decision.
         Codel = "codel",
         /// Of a frame that goes once to each segment, the one for a segment: its queue was too full, or its
@@ -218,6 +220,17 @@ pub struct Trains {
     pub aggregated: u64,
 }
 
+/// What carried the host's frames that left, and what would have: [`crate::data_units`] says exactly what counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DataUnits {
+    /// Trains, aggregates and frames as links were given them.
+    pub given: u64,
+    /// The same on a wire, where GSO frames are the segments that they stand for.
+    pub on_wire: u64,
+    /// Packets of 1500 bytes that the same frames would have needed.
+    pub packets_of_1500: u64,
+}
+
 /// What ended the trains that were sent, a counter for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flushes([u64; FlushReason::ALL.len()]);
@@ -256,6 +269,7 @@ pub struct Snapshot {
     pub trains_rx: Trains,
     pub flushes: Flushes,
     pub train_sizes: TrainSizesSnapshot,
+    pub data_units: DataUnits,
     pub coding: CodingSnapshot,
     /// What payload is compressed with to and from peers that have the same one.
     pub dictionary: Option<DictionarySnapshot>,
@@ -264,6 +278,7 @@ pub struct Snapshot {
     pub classes: Vec<ClassSnapshot>,
     pub queue: QueueSnapshot,
     pub sand: SandSnapshot,
+    pub elephants: ElephantsSnapshot,
     pub resequencer: ResequencerSnapshot,
     pub replay: ReplaySnapshot,
     pub reassembly: ReassemblySnapshot,
@@ -581,6 +596,24 @@ pub struct QueueSnapshot {
     pub flows: u64,
     pub frames_max_seen: u64,
     pub bytes_max_seen: u64,
+    /// Frames that CoDel has marked (RFC 3168), and would have dropped if their senders did not understand that; those that had
+    /// come with a mark included.
+    pub marked: u64,
+}
+
+/// Flows of the host's frames that the engine was given; of those that went past it nothing is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ElephantsSnapshot {
+    /// Bytes that a mouse may send.
+    pub bytes_max: u32,
+    /// Flows of the last seconds that have sent more, and others.
+    pub elephants: u64,
+    pub mice: u64,
+    /// Ever: a flow's frames before it was an elephant are a mouse's.
+    pub of_elephants: Traffic,
+    pub of_mice: Traffic,
+    /// Flows that were forgotten before they were idle: there were too many.
+    pub evicted: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]

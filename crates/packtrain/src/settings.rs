@@ -5,6 +5,7 @@ pub mod compress;
 pub mod dfap;
 pub mod dictionary;
 pub mod file;
+pub mod flows;
 pub mod links;
 pub mod liveness;
 pub mod repair;
@@ -23,6 +24,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{DfapSettings, ModePolicy};
 use crate::settings::dictionary::DictionaryFile;
+use crate::settings::flows::FlowSettings;
 use crate::settings::links::MemberLink;
 use crate::settings::liveness::LivenessSettings;
 use crate::settings::packing::PackPolicy;
@@ -65,6 +67,7 @@ pub struct Settings {
     pub max_sand_delay: SandDelay,
     /// Links of a higher tier carry trains also while all of the lower ones are full.
     pub tier_spill: bool,
+    pub flows: FlowSettings,
     /// What is spoken with hosts that speak it too.
     pub mode: ModePolicy,
     pub dfap: DfapSettings,
@@ -103,6 +106,7 @@ impl Settings {
             repair: RepairPolicy::default(),
             max_sand_delay: SandDelay::default(),
             tier_spill: false,
+            flows: FlowSettings::default(),
             mode: ModePolicy::default(),
             dfap: DfapSettings::default(),
             pack: None,

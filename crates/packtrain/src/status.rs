@@ -105,6 +105,8 @@ pub struct StatusDocument {
     pub intake: Option<Intake>,
     pub coalesced: Coalesced,
     pub queue: Queue,
+    #[serde(default)]
+    pub flows: Flows,
     pub resequencer: Resequencer,
     pub replay: Replay,
     pub reassembly: Reassembly,
@@ -423,6 +425,21 @@ pub struct Trains {
     /// How full they were, in percent of what the link takes: at most so many, and less than five below.
     #[serde(default)]
     pub fill: Vec<FillBucket>,
+    #[serde(default)]
+    pub data_units: DataUnits,
+}
+
+/// What carried the host's frames that left by the engine, each once, and what would have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DataUnits {
+    /// Trains, aggregates and frames as links were given them.
+    pub given: u64,
+    /// The same on a wire, where GSO frames are cut into the segments that they stand for.
+    pub on_wire: u64,
+    /// Packets of 1500 bytes that the same frames would have needed.
+    pub packets_of_1500: u64,
+    /// Those given ÷ these packets; null before the first.
+    pub ratio: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -557,6 +574,24 @@ pub struct Queue {
     pub flows: u64,
     pub frames_max_seen: u64,
     pub bytes_max_seen: u64,
+    /// Frames that CoDel has marked, and would have dropped if their senders did not understand that.
+    #[serde(default)]
+    pub marked: u64,
+}
+
+/// Of the host's frames that the engine was given; flows that go past it are not seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flows {
+    /// A flow that has sent more is an elephant.
+    pub elephant_bytes: u32,
+    /// Flows of the last five seconds.
+    pub elephants: u64,
+    pub mice: u64,
+    /// Ever.
+    pub of_elephants: Traffic,
+    pub of_mice: Traffic,
+    /// Flows that were forgotten while they were in use: there were too many.
+    pub evicted: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

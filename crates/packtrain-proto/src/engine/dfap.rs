@@ -11,11 +11,13 @@ use super::{Engine, Event};
 use crate::aggregator::finish_checksum;
 use crate::buffer::Buffer;
 use crate::config::{LinkId, Mode};
+use crate::data_units::packets_of_1500;
 use crate::dfap::best_fit::can_ride;
 use crate::dfap::stations::Heard;
 use crate::duplicates::New;
 use crate::link::TRAIN_MTU_MIN;
 use crate::offload::Offload;
+use crate::queue::drr::Signal;
 use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::{DropReason, FlushReason};
@@ -73,7 +75,7 @@ impl Engine {
         at: usize,
         now: Instant,
     ) -> Option<Outgoing> {
-        let codel = self.codel();
+        let aqm = self.aqm();
         let (link, frame_max) = (self.links[at].id, self.links[at].frame_max());
         let aggregates = self.waiting.aggregates();
         let order = self.config.dfap.order;
@@ -83,13 +85,17 @@ impl Engine {
         let ended_by = station.queues.wait_ended_by(now);
         let (queues, fit) = (&mut station.queues, &mut station.fit);
         let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
+        let marked = &mut self.counters.marked;
         // In hand already when the link's MTU changed.
         let mut too_long = fit.take_back(|frame| largest_on_wire(frame) > frame_max);
         let take = || {
             loop {
-                let flow = queues.select(now, &codel, frame_max, &mut |frame| {
-                    drops.count(DropReason::Codel);
-                    pool.give_back(frame.buffer);
+                let flow = queues.select(now, &aqm, frame_max, &mut |signal| match signal {
+                    Signal::Marked => *marked += 1,
+                    Signal::Dropped(frame) => {
+                        drops.count(DropReason::Codel);
+                        pool.give_back(frame.buffer);
+                    }
                 })?;
                 let mut frame = queues.pop(flow);
                 queues.charge(flow, frame.buffer.len());
@@ -130,6 +136,8 @@ impl Engine {
                 self.counters.trains_tx.plain += 1;
                 let frame = sent.pop().expect("there is one");
                 self.note_left(&frame, now);
+                let units = &mut self.counters.data_units;
+                units.on_frame(&frame.buffer, &frame.offload);
                 let len = frame.buffer.len();
                 let outgoing = Outgoing::plain(link, frame.offload, len);
                 (frame.buffer, outgoing)
@@ -147,8 +155,11 @@ impl Engine {
                 let packets = sent.iter().map(|f| (f.header.ether_type, f.payload()));
                 dfap::emit(&mut buffer, &outer, packets);
                 self.note_train(count, len, HEADER_LEN + data_max);
+                self.counters.data_units.on_train();
                 for frame in sent.drain(..) {
                     self.note_left(&frame, now);
+                    let units = &mut self.counters.data_units;
+                    units.packets_of_1500 += packets_of_1500(&frame.buffer, &frame.offload);
                     self.pool.give_back(frame.buffer);
                 }
                 (buffer, Outgoing::aggregate(link, len))

@@ -52,6 +52,8 @@ impl Engine {
         };
         let parsed = Packet::parse(&frame);
         let flow_hash = self.classifier.flow_hash_of(&frame, &parsed);
+        let is_gso = offload.gso.is_some();
+        let of_elephant = (self.elephants).on_frame(flow_hash, frame.len(), is_gso, now);
         let (classifier, balance) = (&self.classifier, self.config.balance);
         let share = classifier.share_of(balance, &frame, &parsed, flow_hash);
         let facts = Facts::of(&frame, &parsed, mark);
@@ -73,6 +75,9 @@ impl Engine {
             lane,
             band: BandId::FIRST,
             changes_lane,
+            of_elephant,
+            short: self.config.short_flows_first && !of_elephant,
+            marked: false,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,
             random: Default::default(),
@@ -228,13 +233,28 @@ impl Engine {
         if queues.is_empty() {
             self.turns.join(destination);
         }
-        queues.push(frame);
+        let flow = queues.push(frame);
         match verdict {
             Verdict::Leave | Verdict::Wait { renewed: None, .. } => {}
             Verdict::Wait {
                 renewed: Some(at), ..
             } => queues.renew_wait(at),
             Verdict::Enough => queues.ripen_by_count(),
+        }
+        if let Some(bytes_max) = self.config.limits.flow_queue_bytes_max {
+            let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
+            let spread = &mut self.spread;
+            let (mut frames, mut bytes) = (0, 0);
+            queues.bound(flow, bytes_max, |frame| {
+                frames += 1;
+                bytes += frame.waiting();
+                drops.count(spread.on_dropped(&frame, DropReason::FlowQueueFull));
+                pool.give_back(frame.buffer);
+            });
+            self.on_unqueued(frames, bytes);
+            if let (Destination::Peer(slot), 1..) = (destination, frames) {
+                self.go_on_with_lane_change(slot, now);
+            }
         }
         self.bound_queues(now);
     }

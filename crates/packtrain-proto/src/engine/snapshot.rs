@@ -49,6 +49,7 @@ impl Engine {
             trains_rx: counters.trains_rx,
             flushes: counters.flushes.clone(),
             train_sizes: counters.train_sizes.snapshot(),
+            data_units: counters.data_units,
             coding: CodingSnapshot {
                 cost_ns_per_kb: self.worths.cost_ps(),
                 ..counters.coding
@@ -79,11 +80,13 @@ impl Engine {
                         .sum::<usize>()) as u64,
                 frames_max_seen: counters.queue_frames_max as u64,
                 bytes_max_seen: counters.queue_bytes_max as u64,
+                marked: counters.marked,
             },
             sand: SandSnapshot {
                 delay_max: self.config.sand().0,
                 waited: counters.sand.snapshot(),
             },
+            elephants: self.elephants.snapshot(now),
             resequencer: self.resequencer_snapshot(),
             replay: self.replay_snapshot(),
             reassembly: self.reassembly_snapshot(),

@@ -15,7 +15,8 @@ use crate::link::Link;
 use crate::offload::Offload;
 use crate::peer::{Path, Peer};
 use crate::peer_table::PeerTable;
-use crate::queue::codel::CodelParams;
+use crate::queue::codel::{Aqm, CodelParams};
+use crate::queue::drr::Signal;
 use crate::queue::frame::QueuedFrame;
 use crate::stats::DropReason;
 use crate::time::Instant;
@@ -292,10 +293,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn codel(&self) -> CodelParams {
-        CodelParams {
-            target: self.config.limits.codel_target,
-            interval: self.config.limits.codel_interval,
+    pub(super) fn aqm(&self) -> Aqm {
+        Aqm {
+            codel: CodelParams {
+                target: self.config.limits.codel_target,
+                interval: self.config.limits.codel_interval,
+            },
+            ecn: self.config.ecn,
         }
     }
 
@@ -308,7 +312,7 @@ impl Engine {
 
     /// A frame for a host without packtrain, as it is.
     fn take_plain(&mut self, at: usize, now: Instant) -> Option<Outgoing> {
-        let codel = self.codel();
+        let aqm = self.aqm();
         let link = self.links[at].id;
         let standing = self.links[at].standing_time(now);
         self.counters.sand.leave_behind(standing);
@@ -316,9 +320,13 @@ impl Engine {
         let queues = self.plain.of(link)?;
         let before = (queues.frames(), queues.bytes());
         let (pool, drops, spread) = (&mut self.pool, &mut self.counters.drops, &mut self.spread);
-        let flow = queues.select(now, &codel, mtu, &mut |frame| {
-            drops.count(spread.on_dropped(&frame, DropReason::Codel));
-            pool.give_back(frame.buffer);
+        let marked = &mut self.counters.marked;
+        let flow = queues.select(now, &aqm, mtu, &mut |signal| match signal {
+            Signal::Marked => *marked += 1,
+            Signal::Dropped(frame) => {
+                drops.count(spread.on_dropped(&frame, DropReason::Codel));
+                pool.give_back(frame.buffer);
+            }
         });
         let frame = flow.map(|flow| {
             let frame = queues.pop(flow);
@@ -341,6 +349,8 @@ impl Engine {
         self.note_sent(&frame, link, now);
         self.note_left(&frame, now);
         self.counters.trains_tx.plain += 1;
+        let units = &mut self.counters.data_units;
+        units.on_frame(&frame.buffer, &frame.offload);
         let len = frame.buffer.len();
         self.outgoing = Some(frame.buffer);
         Some(Outgoing::plain(link, frame.offload, len))
@@ -382,10 +392,11 @@ impl Engine {
 
     /// A train, or a frame as it is with our mark.
     fn take_for_peer(&mut self, slot: usize, path_at: usize, now: Instant) -> Option<Outgoing> {
-        let codel = self.codel();
+        let mut aqm = self.aqm();
         let peer = self.peers.get_mut(slot)?;
         let path = &peer.paths[path_at];
-        let codel = codel.over(path.flight.round_trip_min().unwrap_or_default());
+        let round_trip = path.flight.round_trip_min().unwrap_or_default();
+        aqm.codel = aqm.codel.over(round_trip);
         let link = self.links.iter().find(|link| link.id == path.link)?;
         peer.queues.serve(link.id);
         let has_one_link = self.links.len() == 1;
@@ -420,9 +431,10 @@ impl Engine {
         let mut surroundings = Surroundings {
             own: way.own,
             peer: way.peer,
-            codel: &codel,
+            aqm: &aqm,
             pool: &mut self.pool,
             drops: &mut self.counters.drops,
+            marked: &mut self.counters.marked,
             classes: &mut self.classes,
             sand,
             worths: &mut self.worths,
@@ -457,6 +469,8 @@ impl Engine {
         self.on_taken(before.0 - after.0, before.1 - after.1);
         if let Some(frame) = as_it_is {
             self.counters.trains_tx.marked += 1;
+            let units = &mut self.counters.data_units;
+            units.on_frame(&frame.buffer, &frame.offload);
             let len = frame.buffer.len();
             self.outgoing = Some(frame.buffer);
             return Some(Outgoing::plain(link_id, frame.offload, len));
@@ -469,6 +483,9 @@ impl Engine {
         tx.frames += u64::from(filled.frames);
         tx.pieces += u64::from(filled.pieces);
         self.counters.flushes.count(filled.flush);
+        let units = &mut self.counters.data_units;
+        units.on_train();
+        units.packets_of_1500 += filled.packets_of_1500;
         let len = buffer.len();
         self.prepare_second((slot, path_at), train, &buffer, now);
         self.note_train(filled.frames as usize, len, train_max);

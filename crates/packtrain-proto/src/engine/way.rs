@@ -85,10 +85,9 @@ impl Way<'_> {
         queues: &mut FlowQueues,
         with: &mut Surroundings<'_>,
     ) -> Option<Goes> {
-        let Surroundings { pool, drops, .. } = with;
-        let flow = queues.select(with.now, with.codel, self.train_max, &mut |frame| {
-            drops.count(DropReason::Codel);
-            pool.give_back(frame.buffer);
+        let (now, aqm) = (with.now, with.aqm);
+        let flow = queues.select(now, aqm, self.train_max, &mut |signal| {
+            with.on_signal(signal);
         })?;
         let is_only = queues.frames() == 1;
         let head = queues.head(flow);
@@ -148,13 +147,10 @@ impl Way<'_> {
     }
 
     fn drop_head(&self, peer: &mut Peer, with: &mut Surroundings<'_>) {
-        let Surroundings { pool, drops, .. } = with;
-        let flow = peer
-            .queues
-            .select(with.now, with.codel, self.train_max, &mut |frame| {
-                drops.count(DropReason::Codel);
-                pool.give_back(frame.buffer);
-            });
+        let (now, aqm) = (with.now, with.aqm);
+        let flow = peer.queues.select(now, aqm, self.train_max, &mut |signal| {
+            with.on_signal(signal);
+        });
         if let Some(flow) = flow {
             let frame = peer.queues.pop(flow);
             with.drops.count(DropReason::TooLarge);

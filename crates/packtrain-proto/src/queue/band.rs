@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use crate::config::LinkId;
 use crate::queue::ahead::Ahead;
 use crate::queue::shares::{Shares, Weight};
+use crate::queue::short_first::ShortFirst;
 use crate::trunk::balance::weighted::Served;
 use crate::trunk::lane::{LANES_MAX, LaneId};
 
@@ -56,18 +57,14 @@ pub(super) enum List {
     Old,
 }
 
-/// Flows that take turns with each other.
+/// Flows in their order, new ones first.
 #[derive(Debug, Default)]
-pub(super) struct FlowTurns {
+pub(super) struct Lists {
     pub(super) new: VecDeque<u16>,
     pub(super) old: VecDeque<u16>,
-    pub(super) ahead: Ahead,
-    pub(super) frames: usize,
-    /// Of those, frames of which a piece has left, and not the last.
-    pub(super) begun: usize,
 }
 
-impl FlowTurns {
+impl Lists {
     pub(super) fn list(&mut self, list: List) -> &mut VecDeque<u16> {
         match list {
             List::New => &mut self.new,
@@ -75,8 +72,42 @@ impl FlowTurns {
         }
     }
 
-    pub(super) fn flows(&self) -> usize {
+    pub(super) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
+        self.new.iter().chain(&self.old).copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
         self.new.len() + self.old.len()
+    }
+}
+
+/// Flows that take turns with each other.
+#[derive(Debug, Default)]
+pub(super) struct FlowTurns {
+    pub(super) long: Lists,
+    /// Those whose head is to go before others.
+    pub(super) short: Lists,
+    pub(super) short_first: ShortFirst,
+    pub(super) ahead: Ahead,
+    pub(super) frames: usize,
+    /// Of those, frames of which a piece has left, and not the last.
+    pub(super) begun: usize,
+}
+
+impl FlowTurns {
+    pub(super) fn lists(&mut self, is_short: bool) -> &mut Lists {
+        match is_short {
+            true => &mut self.short,
+            false => &mut self.long,
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
+        self.long.iter().chain(self.short.iter())
+    }
+
+    pub(super) fn flows(&self) -> usize {
+        self.long.len() + self.short.len()
     }
 }
 

@@ -8,6 +8,9 @@
 //!                 below target, or an MTU or less is left
 //! ```
 //!
+//! Where a frame can be marked (RFC 3168), the mark is the drop: the next one is as far away as it would be after a drop (as
+//! in Linux, `codel_impl.h`), and the frame goes on.
+//!
 //! The RFC's `deque` takes frames out itself. Here the queue's owner does, and asks about each:
 //! the answers are those of the RFC's loop, one call a turn of it.
 
@@ -19,6 +22,14 @@ pub struct CodelParams {
     pub target: Duration,
     /// How long it may be exceeded: a round trip of the slowest flows.
     pub interval: Duration,
+}
+
+/// How the senders of a queue are told that it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aqm {
+    pub codel: CodelParams,
+    /// Frames are marked rather than dropped whose senders understand that (RFC 3168).
+    pub ecn: bool,
 }
 
 impl CodelParams {

@@ -12,6 +12,10 @@
 //! Frames of a class that says *now* go ahead of all flows but their own: a flow whose head is such a
 //! frame is [`ahead`](Ahead) besides being on its list. They cannot starve the others: see there.
 //!
+//! Where short flows are to go first, flows whose head says so have lists of their own, and those take turns with the lists of the others
+//! as [`ShortFirst`](super::short_first::ShortFirst) has it. A flow that becomes an elephant changes to these with the first frame
+//! that is an elephant's, behind all of its own that came before.
+//!
 //! Invariants: a flow is on exactly one list while it has frames, and for one turn after (RFC 8290
 //! section 4.2: a new flow that empties moves to the old list, else it would always be new); it is in the band of its
 //! head; a bucket leads to a flow exactly while that flow is on a list; a flow whose head is urgent is ahead; a flow that is ahead is
@@ -20,8 +24,9 @@
 use std::collections::VecDeque;
 
 use crate::queue::band::{Band, BandId, FlowTurns, List};
-use crate::queue::codel::{Codel, CodelParams};
+use crate::queue::codel::{Aqm, Codel};
 use crate::queue::company::Company;
+use crate::queue::ecn;
 use crate::queue::frame::QueuedFrame;
 use crate::queue::hold::Hold;
 use crate::queue::older::Older;
@@ -38,6 +43,15 @@ const NONE: u16 = u16::MAX;
 /// A flow that [`FlowQueues::select`] chose, valid until the next change of the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowId(u16);
+
+/// How a sender is told that its queue stands.
+#[derive(Debug)]
+pub enum Signal {
+    /// CoDel has given this one up.
+    Dropped(QueuedFrame),
+    /// … has marked one, which goes on.
+    Marked,
+}
 
 /// Which turns a flow takes part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +73,8 @@ struct Flow {
     share: u8,
     stand: Stand,
     list: List,
+    /// Its head is to go before those of other flows: it is on a list of such.
+    is_short: bool,
     is_ahead: bool,
 }
 
@@ -214,7 +230,8 @@ impl FlowQueues {
         self.pressure.on_train(fill_percent, left_behind, now);
     }
 
-    pub fn push(&mut self, frame: QueuedFrame) {
+    /// The flow whose it is: its last frame is this one.
+    pub fn push(&mut self, frame: QueuedFrame) -> FlowId {
         if self.bands.len() <= frame.band.place() {
             self.bands
                 .resize_with(frame.band.place() + 1, Band::default);
@@ -222,7 +239,7 @@ impl FlowQueues {
         let bucket = frame.flow_hash as usize % BUCKETS;
         let id = self
             .flow_in(bucket, frame.share)
-            .unwrap_or_else(|| self.open_flow(bucket, frame.share, frame.band));
+            .unwrap_or_else(|| self.open_flow(bucket, &frame));
         let flow = &mut self.flows[usize::from(id)];
         self.frames += 1;
         turns_at(&mut self.bands, flow.stand).frames += 1;
@@ -232,6 +249,7 @@ impl FlowQueues {
         flow.bytes += frame.buffer.len();
         flow.frames.push_back(frame);
         self.note_head(id);
+        FlowId(id)
     }
 
     fn flow_in(&self, bucket: usize, share: u8) -> Option<u16> {
@@ -250,9 +268,9 @@ impl FlowQueues {
     fn note_head(&mut self, id: u16) {
         let flow = &self.flows[usize::from(id)];
         if let Some(head) = flow.frames.front()
-            && head.band != flow.stand.band
+            && (head.band, head.short) != (flow.stand.band, flow.is_short)
         {
-            self.change_band(id, head.band);
+            self.change_turns(id, head.band, head.short);
         }
         let flow = &mut self.flows[usize::from(id)];
         if flow.is_urgent() && !flow.is_ahead {
@@ -261,7 +279,8 @@ impl FlowQueues {
         }
     }
 
-    fn open_flow(&mut self, bucket: usize, share: u8, band: BandId) -> u16 {
+    fn open_flow(&mut self, bucket: usize, first: &QueuedFrame) -> u16 {
+        let (share, band) = (first.share, first.band);
         let id = self.free.pop().unwrap_or_else(|| {
             self.flows.push(Flow {
                 frames: VecDeque::new(),
@@ -273,6 +292,7 @@ impl FlowQueues {
                 share: 0,
                 stand: FIRST,
                 list: List::New,
+                is_short: false,
                 is_ahead: false,
             });
             (self.flows.len() - 1) as u16
@@ -288,18 +308,20 @@ impl FlowQueues {
             place: self.bands[band.place()].shares.place_of_share(share),
         };
         flow.list = List::New;
-        turns_at(&mut self.bands, flow.stand).new.push_back(id);
+        flow.is_short = first.short;
+        let turns = turns_at(&mut self.bands, flow.stand);
+        turns.lists(first.short).new.push_back(id);
         id
     }
 
-    /// The flow whose head is to go next, of those that are served. Heads that CoDel gives up on the way go to `dropped`;
-    /// a head of which a piece has left already is never dropped.
+    /// The flow whose head is to go next, of those that are served. What CoDel does on the way goes to `signal`: heads that it gives
+    /// up, and that one has been marked. A head of which a piece has left already is neither, and one is marked once.
     pub fn select(
         &mut self,
         now: Instant,
-        params: &CodelParams,
+        aqm: &Aqm,
         mtu: usize,
-        dropped: &mut impl FnMut(QueuedFrame),
+        signal: &mut impl FnMut(Signal),
     ) -> Option<FlowId> {
         loop {
             let flows = &mut self.flows;
@@ -314,28 +336,56 @@ impl FlowQueues {
                 None => self.whose_turn()?,
             };
             let flow = &mut self.flows[usize::from(id)];
-            let head = flow.frames.front().expect("whose turn it is has a head");
+            let head = flow
+                .frames
+                .front_mut()
+                .expect("whose turn it is has a head");
             let sojourn = now.since(head.enqueued);
             let left = flow.bytes - head.waiting();
             // A GSO frame is one frame: a flow of them cannot have less waiting than that.
             let frame_max = mtu.max(head.waiting());
-            if head.sent == 0
-                && flow
-                    .codel
-                    .should_drop(sojourn, left, frame_max, now, params)
-            {
-                dropped(self.pop(FlowId(id)));
-                continue;
+            let may_signal = head.sent == 0 && !head.marked;
+            let codel = &mut flow.codel;
+            if !may_signal || !codel.should_drop(sojourn, left, frame_max, now, &aqm.codel) {
+                return Some(FlowId(id));
             }
-            return Some(FlowId(id));
+            // Copies of a frame are known by being alike.
+            if aqm.ecn && head.copy.is_none() && ecn::mark(&mut head.buffer) {
+                head.marked = true;
+                signal(Signal::Marked);
+                return Some(FlowId(id));
+            }
+            signal(Signal::Dropped(self.pop(FlowId(id))));
         }
     }
 
     /// The flow whose turn it is by deficit round robin.
     fn whose_turn(&mut self) -> Option<u16> {
+        let turns = self.served_turns();
+        if turns.short.len() == 0 {
+            self.served_turns_mut().short_first.choose(false, true);
+            return self.whose_turn_of(false);
+        }
+        let has_frames = |id: u16| !self.flows[usize::from(id)].frames.is_empty();
+        let short_wait = turns.short.iter().any(has_frames);
+        let others_wait = turns.long.iter().any(has_frames);
+        let first = &mut self.served_turns_mut().short_first;
+        if first.choose(short_wait, others_wait) {
+            return self.whose_turn_of(true);
+        }
+        if !short_wait {
+            // None of them has a frame: they are forgotten on the way.
+            let none = self.whose_turn_of(true);
+            debug_assert_eq!(none, None);
+        }
+        self.whose_turn_of(false)
+    }
+
+    /// … among short flows, or among the others.
+    fn whose_turn_of(&mut self, is_short: bool) -> Option<u16> {
         loop {
-            let turns = self.served_turns();
-            let (id, list) = match (turns.new.front(), turns.old.front()) {
+            let lists = self.served_turns_mut().lists(is_short);
+            let (id, list) = match (lists.new.front(), lists.old.front()) {
                 (Some(&id), _) => (id, List::New),
                 (None, Some(&id)) => (id, List::Old),
                 (None, None) => return None,
@@ -354,20 +404,23 @@ impl FlowQueues {
 
     /// To the end of the old list, from the front of `list`.
     fn rotate(&mut self, id: u16, list: List) {
-        let turns = turns_at(&mut self.bands, self.served);
-        turns.list(list).pop_front();
-        turns.old.push_back(id);
-        self.flows[usize::from(id)].list = List::Old;
+        let flow = &mut self.flows[usize::from(id)];
+        flow.list = List::Old;
+        let lists = turns_at(&mut self.bands, flow.stand).lists(flow.is_short);
+        lists.list(list).pop_front();
+        lists.old.push_back(id);
     }
 
     /// An empty flow at the front of `list`: one more turn if it was new and others wait, else out.
     fn retire(&mut self, id: u16, list: List) {
+        let is_short = self.flows[usize::from(id)].is_short;
         let turns = turns_at(&mut self.bands, self.served);
-        if list == List::New && !turns.old.is_empty() {
+        let lists = turns.lists(is_short);
+        if list == List::New && !lists.old.is_empty() {
             self.rotate(id, list);
             return;
         }
-        turns.list(list).pop_front();
+        lists.list(list).pop_front();
         let flow = &mut self.flows[usize::from(id)];
         if std::mem::take(&mut flow.is_ahead) {
             // It may come again as one of another link.
@@ -400,13 +453,21 @@ impl FlowQueues {
 
     /// The flow cannot use its turn: to the end, with the deficit that it has.
     pub fn pass(&mut self, flow: FlowId) {
-        let was_ahead = self.served_turns_mut().ahead.pass();
+        let turns = self.served_turns_mut();
+        let was_ahead = turns.ahead.pass();
+        if !was_ahead {
+            turns.short_first.pass();
+        }
         self.owe(flow, self.quantum, was_ahead);
     }
 
     /// Bytes of this flow that left.
     pub fn charge(&mut self, flow: FlowId, bytes: usize) {
-        let went_ahead = self.served_turns_mut().ahead.charge(bytes);
+        let turns = self.served_turns_mut();
+        let went_ahead = turns.ahead.charge(bytes);
+        if !went_ahead {
+            turns.short_first.charge(bytes);
+        }
         if self.has_bands() {
             self.bands[self.served.band.place()].charge(bytes);
         }
@@ -456,8 +517,7 @@ impl FlowQueues {
     /// The flow that holds the most bytes, of those of these lanes with a frame of which no piece has left.
     fn fattest(&self, of: impl Fn(LaneId) -> bool) -> Option<usize> {
         let turns = self.bands.iter().flat_map(|band| &band.turns);
-        let lists = turns.flat_map(|turns| [&turns.new, &turns.old]);
-        let ids = lists.flatten().map(|&id| usize::from(id));
+        let ids = turns.flat_map(FlowTurns::iter).map(usize::from);
         ids.filter(|&id| self.flows[id].frames.len() > self.flows[id].begun())
             .filter(|&id| of(self.flows[id].stand.band.lane))
             .max_by_key(|&id| self.flows[id].bytes)
@@ -480,24 +540,43 @@ impl FlowQueues {
         let Some(id) = self.fattest(of) else {
             return;
         };
-        let flow = &mut self.flows[id];
-        let keep = flow.bytes / 2;
+        let keep = self.flows[id].bytes / 2;
         for _ in 0..frames_max {
-            let Some(frame) = flow.frames.remove(flow.begun()) else {
+            let Some(frame) = self.remove_oldest(id) else {
                 break;
             };
-            flow.bytes -= frame.buffer.len();
-            self.bytes -= frame.buffer.len();
-            self.frames -= 1;
-            self.older.on_popped(&frame);
-            turns_at(&mut self.bands, flow.stand).frames -= 1;
-            self.hold.on_popped(frame.hold_until, self.frames);
             give(frame);
-            if flow.bytes <= keep {
+            if self.flows[id].bytes <= keep {
                 break;
             }
         }
         self.note_head(id as u16);
+    }
+
+    /// Takes the oldest frames out of a flow until it holds no more bytes than that: none of which a piece has left, and not the
+    /// one that came last. The oldest, as in [`FlowQueues::shed`]: who sends too fast learns it as soon as may be, and what
+    /// is newer is worth more to who does not care.
+    pub fn bound(&mut self, flow: FlowId, bytes_max: usize, mut give: impl FnMut(QueuedFrame)) {
+        let id = usize::from(flow.0);
+        let is_beyond =
+            |flow: &Flow| flow.bytes > bytes_max && flow.frames.len() > flow.begun() + 1;
+        while is_beyond(&self.flows[id]) {
+            give(self.remove_oldest(id).expect("there are two"));
+        }
+        self.note_head(flow.0);
+    }
+
+    /// The oldest frame of which no piece has left.
+    fn remove_oldest(&mut self, id: usize) -> Option<QueuedFrame> {
+        let flow = &mut self.flows[id];
+        let frame = flow.frames.remove(flow.begun())?;
+        flow.bytes -= frame.buffer.len();
+        self.bytes -= frame.buffer.len();
+        self.frames -= 1;
+        self.older.on_popped(&frame);
+        turns_at(&mut self.bands, flow.stand).frames -= 1;
+        self.hold.on_popped(frame.hold_until, self.frames);
+        Some(frame)
     }
 
     /// Takes everything out, flow by flow, each in its order.
@@ -508,8 +587,8 @@ impl FlowQueues {
         self.older = Older::default();
         self.hold = Hold::default();
         let turns = self.bands.iter_mut().flat_map(|band| &mut band.turns);
-        let turns = turns.map(std::mem::take);
-        let ids = turns.flat_map(|turns| turns.new.into_iter().chain(turns.old));
+        let turns: Vec<FlowTurns> = turns.map(std::mem::take).collect();
+        let ids = turns.iter().flat_map(FlowTurns::iter);
         let flows = &mut self.flows;
         let free = &mut self.free;
         let mut all = Vec::new();
@@ -529,5 +608,9 @@ fn turns_at(bands: &mut [Band], stand: Stand) -> &mut FlowTurns {
 }
 
 mod bands;
+#[cfg(test)]
+mod bound;
+#[cfg(test)]
+mod marks;
 #[cfg(test)]
 mod tests;

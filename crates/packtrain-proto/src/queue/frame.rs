@@ -36,6 +36,12 @@ pub struct QueuedFrame {
     pub band: BandId,
     /// Its flow was of another lane before classes changed last, or may have been.
     pub changes_lane: bool,
+    /// Its flow is an elephant, with this frame or before it.
+    pub of_elephant: bool,
+    /// It goes before those of flows that are elephants.
+    pub short: bool,
+    /// It has been marked here: its queue stood.
+    pub marked: bool,
     /// Its class says *now*.
     pub urgent: bool,
     /// Its class lets it wait so long for others.
@@ -64,9 +70,9 @@ impl QueuedFrame {
         is_random
     }
 
-    /// What is not to wait behind rocks: a packet that is no piece of one.
+    /// What is not to wait behind rocks: a packet of a mouse.
     pub fn is_sand(&self) -> bool {
-        self.offload.gso.is_none() && self.buffer.len() <= PACKET_MAX
+        !self.of_elephant && self.offload.gso.is_none() && self.buffer.len() <= PACKET_MAX
     }
 
     /// Bytes of it that still wait.

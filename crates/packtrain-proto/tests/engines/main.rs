@@ -15,6 +15,7 @@ mod direct;
 mod direct_kinds;
 mod duplicate;
 mod engine_away;
+mod fair;
 mod fences;
 mod hold;
 mod home;

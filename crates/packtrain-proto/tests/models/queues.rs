@@ -10,7 +10,7 @@ use packtrain_proto::buffer::Buffer;
 use packtrain_proto::class::ClassId;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::queue::ahead::AHEAD_BYTES_MAX;
-use packtrain_proto::queue::codel::CodelParams;
+use packtrain_proto::queue::codel::{Aqm, CodelParams};
 use packtrain_proto::queue::drr::{FlowId, FlowQueues};
 use packtrain_proto::queue::frame::QueuedFrame;
 use packtrain_proto::time::{Duration, Instant};
@@ -20,9 +20,12 @@ use proptest::prelude::*;
 const FLOWS: u32 = 5;
 const FRAME_MAX: usize = 3000;
 /// Nothing waits for longer than no time at all: CoDel has no reason to drop.
-const CODEL: CodelParams = CodelParams {
-    target: Duration::from_millis(5),
-    interval: Duration::from_millis(100),
+const CODEL: Aqm = Aqm {
+    codel: CodelParams {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+    },
+    ecn: true,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,22 +33,54 @@ struct Frame {
     id: u32,
     waiting: usize,
     urgent: bool,
+    short: bool,
 }
 
 #[derive(Debug, Default)]
 struct Flow {
     frames: VecDeque<Frame>,
+    /// As its head, or the last one that it had.
+    is_short: bool,
     deficit: isize,
-    /// Bytes of others that left since its head is its head: in their turns, and ahead of theirs.
+    /// Bytes of others that left since its head is its head: in their turns, those of its own kind and of the other, and ahead
+    /// of theirs.
     in_turn: usize,
+    in_turn_of_other_kind: usize,
     ahead: usize,
     /// Of its head itself, in its turns: pieces.
     own_in_turn: usize,
+    /// How often meanwhile somebody could not use his turn.
+    passes: usize,
 }
 
 impl Flow {
+    /// Its head is another one.
+    fn forget_others(&mut self) {
+        (self.in_turn, self.in_turn_of_other_kind) = (0, 0);
+        (self.ahead, self.own_in_turn, self.passes) = (0, 0, 0);
+    }
+
     fn is_urgent(&self) -> bool {
         self.frames.front().is_some_and(|frame| frame.urgent)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Lists {
+    new: Vec<u32>,
+    old: Vec<u32>,
+}
+
+impl Lists {
+    /// Where it stands, and in which list.
+    fn remove(&mut self, flow: u32) -> Option<bool> {
+        for (is_new, list) in [(true, &mut self.new), (false, &mut self.old)] {
+            if let Some(at) = list.iter().position(|&other| other == flow) {
+                list.remove(at);
+                return Some(is_new);
+            }
+        }
+        None
     }
 }
 
@@ -54,8 +89,13 @@ impl Flow {
 struct Slow {
     quantum: isize,
     flows: BTreeMap<u32, Flow>,
-    new: Vec<u32>,
-    old: Vec<u32>,
+    /// Of flows whose head is a short one's, and of others.
+    short: Lists,
+    long: Lists,
+    /// Bytes of short flows that left in turn while others waited, less those of these since; never below 0.
+    short_account: usize,
+    /// Flows of both kinds wait, or only short ones, or not.
+    kinds: (bool, bool),
     /// Bytes that left ahead of their turn, less those that left in theirs since; never below 0.
     account: usize,
     /// The most of the same difference since any moment.
@@ -67,8 +107,10 @@ impl Slow {
         Slow {
             quantum: quantum as isize,
             flows: (0..FLOWS).map(|flow| (flow, Flow::default())).collect(),
-            new: Vec::new(),
-            old: Vec::new(),
+            short: Lists::default(),
+            long: Lists::default(),
+            short_account: 0,
+            kinds: (false, false),
             account: 0,
             excess: 0,
         }
@@ -78,10 +120,20 @@ impl Slow {
         self.flows.get_mut(&flow).expect("one of them")
     }
 
+    fn lists(&mut self, is_short: bool) -> &mut Lists {
+        if is_short {
+            &mut self.short
+        } else {
+            &mut self.long
+        }
+    }
+
     fn push(&mut self, flow: u32, frame: Frame) {
-        if !self.new.contains(&flow) && !self.old.contains(&flow) {
+        let has = |lists: &Lists| lists.new.contains(&flow) || lists.old.contains(&flow);
+        if !has(&self.short) && !has(&self.long) {
             self.of(flow).deficit = self.quantum;
-            self.new.push(flow);
+            self.of(flow).is_short = frame.short;
+            self.lists(frame.short).new.push(flow);
         }
         self.of(flow).frames.push_back(frame);
         if self.of(flow).frames.len() == 1 {
@@ -89,9 +141,30 @@ impl Slow {
         }
     }
 
+    /// Another frame is its head.
     fn begin_to_wait(&mut self, flow: u32) {
-        let flow = self.of(flow);
-        (flow.in_turn, flow.ahead, flow.own_in_turn) = (0, 0, 0);
+        let state = self.of(flow);
+        state.forget_others();
+        self.change_lists(flow);
+    }
+
+    /// It is to stand in the lists of its head's kind, as it did in others.
+    fn change_lists(&mut self, flow: u32) {
+        let state = self.of(flow);
+        let was_short = state.is_short;
+        let Some(head) = state.frames.front() else {
+            return;
+        };
+        let is_short = head.short;
+        state.is_short = is_short;
+        if is_short != was_short {
+            let is_new = self.lists(was_short).remove(flow);
+            let lists = self.lists(is_short);
+            match is_new.expect("it is on a list") {
+                true => lists.new.push(flow),
+                false => lists.old.push(flow),
+            }
+        }
     }
 
     /// Whose head goes next, and whether ahead of its turn. Of several that may go ahead, any may be `chosen`.
@@ -111,9 +184,31 @@ impl Slow {
     }
 
     fn whose_turn(&mut self) -> Option<u32> {
+        let waits = |is_short| {
+            let mut waiting = self.flows.values().filter(|flow| !flow.frames.is_empty());
+            waiting.any(|flow| flow.is_short == is_short)
+        };
+        self.kinds = (waits(true), waits(false));
+        let short = self.kinds.0 && (!self.kinds.1 || self.short_account < AHEAD_BYTES_MAX);
+        if !self.kinds.0 {
+            assert_eq!(self.whose_turn_of(true), None);
+        }
+        self.whose_turn_of(short)
+    }
+
+    fn whose_turn_of(&mut self, is_short: bool) -> Option<u32> {
         loop {
-            let is_new = !self.new.is_empty();
-            let list = if is_new { &mut self.new } else { &mut self.old };
+            let lists = if is_short {
+                &mut self.short
+            } else {
+                &mut self.long
+            };
+            let is_new = !lists.new.is_empty();
+            let list = if is_new {
+                &mut lists.new
+            } else {
+                &mut lists.old
+            };
             let flow = *list.first()?;
             let state = self.flows.get_mut(&flow).expect("one of them");
             let over = state.deficit <= 0;
@@ -123,9 +218,9 @@ impl Slow {
             list.remove(0);
             if over {
                 state.deficit += self.quantum;
-                self.old.push(flow);
-            } else if is_new && !self.old.is_empty() {
-                self.old.push(flow);
+                lists.old.push(flow);
+            } else if is_new && !lists.old.is_empty() {
+                lists.old.push(flow);
             }
         }
     }
@@ -141,11 +236,21 @@ impl Slow {
             true => self.account + bytes,
             false => self.account.saturating_sub(bytes),
         };
+        let is_short = self.of(flow).is_short;
+        if !is_ahead {
+            self.short_account = match (is_short, self.kinds.1) {
+                (true, true) => self.short_account + bytes,
+                (true, false) => self.short_account,
+                (false, _) => self.short_account.saturating_sub(bytes),
+            };
+        }
         for (other, state) in &mut self.flows {
             if *other != flow && is_ahead {
                 state.ahead += bytes;
-            } else if *other != flow {
+            } else if *other != flow && state.is_short == is_short {
                 state.in_turn += bytes;
+            } else if *other != flow {
+                state.in_turn_of_other_kind += bytes;
             } else if !is_ahead {
                 state.own_in_turn += bytes;
             }
@@ -166,9 +271,18 @@ impl Slow {
             true => owed.max(deficit.min(-self.quantum)),
             false => owed,
         };
+        for state in self.flows.values_mut() {
+            state.passes += 1;
+        }
         if is_ahead {
             self.account = AHEAD_BYTES_MAX;
+            return;
         }
+        self.short_account = match (self.of(flow).is_short, self.kinds) {
+            (true, (_, true)) => AHEAD_BYTES_MAX,
+            (false, (true, _)) => self.short_account.min(AHEAD_BYTES_MAX - 1),
+            _ => self.short_account,
+        };
     }
 
     /// Frames were dropped for room.
@@ -178,7 +292,8 @@ impl Slow {
         let at = at.expect("it waited");
         frames.remove(at);
         if at == 0 {
-            self.begin_to_wait(flow);
+            let state = self.of(flow);
+            state.forget_others();
         }
     }
 
@@ -200,6 +315,17 @@ impl Slow {
             if !flow.frames.is_empty() {
                 prop_assert!(flow.in_turn <= in_turn_max, "{number}: {flow:?}");
                 let in_turn = flow.in_turn + flow.own_in_turn;
+                // The other kind has no more than its own, beside the bound for short ones, and where somebody passed.
+                let more = match flow.is_short {
+                    true => FRAME_MAX,
+                    false => AHEAD_BYTES_MAX,
+                };
+                let others_max = in_turn + more + (1 + flow.passes) * FRAME_MAX;
+                prop_assert!(
+                    flow.in_turn_of_other_kind <= others_max,
+                    "{number}: {flow:?}"
+                );
+                let in_turn = in_turn + flow.in_turn_of_other_kind;
                 prop_assert!(flow.ahead <= AHEAD_BYTES_MAX + FRAME_MAX + in_turn);
             }
         }
@@ -227,6 +353,9 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         lane: packtrain_proto::trunk::lane::LaneId::FIRST,
         band: packtrain_proto::queue::band::BandId::FIRST,
         changes_lane: false,
+        of_elephant: false,
+        short: frame.short,
+        marked: false,
         flow_hash: flow,
         share: 0,
         urgent: frame.urgent,
@@ -246,6 +375,7 @@ enum Step {
         flow: u32,
         bytes: usize,
         urgent: bool,
+        short: bool,
     },
     /// The next head leaves.
     Whole,
@@ -266,11 +396,14 @@ fn step() -> impl Strategy<Value = Step> {
         0 => 64usize..=FRAME_MAX,
         _ => 64usize..=200,
     };
-    let push = (0..FLOWS).prop_flat_map(move |flow| (Just(flow), bytes(flow), any::<bool>()));
-    let push = push.prop_map(|(flow, bytes, coin)| Step::Push {
+    let push =
+        (0..FLOWS).prop_flat_map(move |flow| (Just(flow), bytes(flow), any::<bool>(), any::<u8>()));
+    let push = push.prop_map(|(flow, bytes, coin, short)| Step::Push {
         flow,
         bytes,
         urgent: flow == 0 || coin && flow >= 3,
+        // One is always short, one never, and the others change.
+        short: flow == 1 || flow != 2 && short < 100,
     });
     prop_oneof![
         50 => push,
@@ -324,6 +457,8 @@ impl Both {
                 frames,
                 |frame| slow.drop_frame(frame.flow_hash, id_of(&frame)),
             );
+            // Several may go at once: what counts is which one is the head then.
+            (0..FLOWS).for_each(|flow| self.slow.change_lists(flow));
             return Ok(());
         }
         let Some((flow, expected)) = self.next()? else {
@@ -357,13 +492,14 @@ proptest! {
     #[test]
     fn who_is_next_is_whom_the_model_chooses_and_nobody_waits_for_too_much(
         quantum in prop_oneof![Just(1514usize), 300usize..4000],
+        has_short: bool,
         steps in proptest::collection::vec(step(), 1..1500),
     ) {
         let mut both = Both::new(quantum);
         for (id, step) in (0..).zip(steps) {
             match step {
-                Step::Push { flow, bytes, urgent } => {
-                    both.push(flow, Frame { id, waiting: bytes, urgent });
+                Step::Push { flow, bytes, urgent, short } => {
+                    both.push(flow, Frame { id, waiting: bytes, urgent, short: short && has_short });
                 }
                 step => both.take(step)?,
             }
@@ -387,6 +523,7 @@ fn shares(frames: u32) -> [usize; 2] {
                 id,
                 waiting: 1514,
                 urgent: true,
+                short: false,
             },
         );
         both.push(
@@ -395,6 +532,7 @@ fn shares(frames: u32) -> [usize; 2] {
                 id,
                 waiting: 64,
                 urgent: false,
+                short: false,
             },
         );
     }
@@ -417,4 +555,33 @@ fn large_urgent_frames_get_no_more_than_half_beside_small_ones() {
         urgent <= other + other / 8 + AHEAD_BYTES_MAX + 2 * 1514,
         "{urgent} and {other} bytes"
     );
+}
+
+#[test]
+fn a_short_flow_leaves_at_once_beside_elephants_and_many_of_them_have_half() {
+    let frame = |id, short| Frame {
+        id,
+        waiting: 1000,
+        urgent: false,
+        short,
+    };
+    let mut both = Both::new(1514);
+    for id in 0..400 {
+        (0..3).for_each(|flow| both.push(flow, frame(id, false)));
+    }
+    let mut left = Vec::new();
+    for id in 400..600 {
+        if !(410..500).contains(&id) {
+            both.push(3, frame(id, true));
+            both.push(4, frame(id, true));
+        }
+        let (flow, expected) = both.next().unwrap().expect("there are more");
+        both.queues.pop(flow);
+        both.queues.charge(flow, 1000);
+        both.slow.leave(expected, 1000, true);
+        left.push(expected.0);
+    }
+    assert!(left[..17].iter().all(|flow| *flow > 2), "{left:?}");
+    let short = left[110..].iter().filter(|flow| **flow > 2).count();
+    assert!((46..=52).contains(&short), "{short} of 90: {left:?}");
 }

@@ -486,7 +486,11 @@ impl World {
             return;
         }
         // Only queues drop, and whole frames: one count each.
-        let queues = [DropReason::QueueFull, DropReason::Codel];
+        let queues = [
+            DropReason::QueueFull,
+            DropReason::FlowQueueFull,
+            DropReason::Codel,
+        ];
         let by_queues: u64 = seen
             .iter()
             .flat_map(|seen| queues.map(|reason| seen.drops.get(reason)))

@@ -76,6 +76,7 @@ fn meaning(reason: DropReason) -> Meaning {
         | DropReason::TooLargeForPeer
         | DropReason::NoLink
         | DropReason::QueueFull
+        | DropReason::FlowQueueFull
         | DropReason::Codel
         | DropReason::SegmentCopy
         | DropReason::SubframeEmpty
@@ -115,6 +116,7 @@ fn harmless(reason: DropReason) -> bool {
         DropReason::TooLargeForPlain
             | DropReason::NoLink
             | DropReason::QueueFull
+            | DropReason::FlowQueueFull
             | DropReason::Codel
             | DropReason::SegmentCopy
             // A slow link may be taken for dead. What has no copy comes late then, and that is looked at.
@@ -350,6 +352,7 @@ impl Accounted {
         };
         let frames = of(&[
             DropReason::QueueFull,
+            DropReason::FlowQueueFull,
             DropReason::Codel,
             DropReason::NoLink,
             DropReason::TooLargeForPlain,

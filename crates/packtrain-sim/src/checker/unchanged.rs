@@ -2,12 +2,14 @@
 //!
 //! A GSO frame may come in parts, each of whole segments: then it must be what the card would have
 //! made of it. A checksum may be partial or finished, and must be right as what it claims to be. A
-//! frame shorter than a wire's shortest may have been padded with zeros.
+//! frame shorter than a wire's shortest may have been padded with zeros. And who has a queue that stands may have marked what its sender
+//! says it may (RFC 3168).
 
 use core::ops::Range;
 
 use crate::checksum::Transport;
 use crate::frame::{FRAME_BYTES_MIN, Frame};
+use crate::net::ecn::{self, Marking};
 use crate::workload::flow::Flow;
 use crate::workload::identity::Identity;
 
@@ -26,7 +28,7 @@ pub fn check(flow: &Flow, identity: Identity, frame: &Frame) -> Result<Range<usi
     if range.end > count {
         return Err(format!("segments {range:?} of {count}"));
     }
-    let expected = flow.part(identity.sequence, range.clone());
+    let mut expected = flow.part(identity.sequence, range.clone());
     let len = expected.bytes.len();
     let padded = len < FRAME_BYTES_MIN
         && frame.bytes.len() == FRAME_BYTES_MIN
@@ -39,16 +41,18 @@ pub fn check(flow: &Flow, identity: Identity, frame: &Frame) -> Result<Range<usi
         return Err(format!("offload is {is:?} instead of {was:?}"));
     }
     let checksum = check_checksum(&expected, frame)?;
-    let (is, was) = (&frame.bytes, &expected.bytes);
-    let (before, after) = (..checksum.start, checksum.end..len);
-    if is[before] == was[before] && is[after.clone()] == was[after] {
+    let is = &frame.bytes;
+    let is_another = |was: &[u8]| (0..len).find(|at| !checksum.contains(at) && is[*at] != was[*at]);
+    let Some(at) = is_another(&expected.bytes) else {
+        return Ok(range);
+    };
+    let was = expected.bytes[at];
+    if ecn::mark(&mut expected) == Marking::Marked && is_another(&expected.bytes).is_none() {
         return Ok(range);
     }
-    let at = (0..len).find(|at| !checksum.contains(at) && is[*at] != was[*at]);
-    let at = at.expect("somewhere they differ");
     Err(format!(
-        "byte {at} is {:#04x} instead of {:#04x}",
-        is[at], was[at]
+        "byte {at} is {:#04x} instead of {was:#04x}",
+        is[at]
     ))
 }
 
@@ -118,7 +122,7 @@ mod tests {
             let dense = len.min(100);
             for at in (0..dense).chain((dense..len).step_by(1 + len / 1000)) {
                 let mut changed = frame.clone();
-                changed.bytes[at] ^= 0x10;
+                changed.bytes[at] ^= 0x80;
                 assert!(
                     check(flow, identity, &changed).is_err(),
                     "{:?} byte {at}",
@@ -126,6 +130,36 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_frame_may_be_marked_where_its_sender_says_so_and_nowhere_else() {
+        let (mut capable, mut others) = (0, 0);
+        let mut flows = one_of_each();
+        for seed in 0..8 {
+            flows.iter_mut().for_each(|flow| flow.seed = seed);
+            for flow in &flows {
+                let frame = flow.frame(1);
+                let identity = identify(&frame.bytes, &flows).unwrap();
+                let (kind, start) = frame.network();
+                let mut marked = frame.clone();
+                if ecn::mark(&mut marked) == Marking::Marked {
+                    capable += 1;
+                    let all = 0..flow.segment_count(1);
+                    assert_eq!(check(flow, identity, &marked), Ok(all));
+                    // ECT(1) instead.
+                    marked = frame.clone();
+                    marked.bytes[start + 1] ^= if kind == 0x0800 { 0b11 } else { 0b11 << 4 };
+                } else if let Some(byte) = marked.bytes.get_mut(start + 1) {
+                    others += 1;
+                    *byte ^= 0b11;
+                } else {
+                    continue;
+                }
+                assert!(check(flow, identity, &marked).is_err(), "{:?}", flow.dress);
+            }
+        }
+        assert!(capable > 0 && others > 0);
     }
 
     #[test]

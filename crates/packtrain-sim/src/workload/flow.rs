@@ -92,6 +92,11 @@ impl Flow {
         self.seed >> 1 & 1 == 0
     }
 
+    /// Whether who sends it understands marks (RFC 3168), and says so in each packet: ECT(0).
+    fn is_ecn_capable(&self) -> bool {
+        self.seed >> 2 & 3 == 0
+    }
+
     /// Bytes of all headers, Ethernet's included.
     pub fn headers_len(&self, sequence: u32) -> usize {
         let link = 14 + if self.vlan.is_some() { 4 } else { 0 };
@@ -263,8 +268,9 @@ impl Flow {
     ) {
         let flow = self.index.to_be_bytes();
         let (from, to) = (self.source.0[5], self.destination.0[5]);
+        let capable = u8::from(self.is_ecn_capable());
         if self.ipv6 {
-            out.extend_from_slice(&[0x60, 0, 0, 0]);
+            out.extend_from_slice(&[0x60, capable << 5, 0, 0]);
             out.extend_from_slice(&(payload_len as u16).to_be_bytes());
             out.extend_from_slice(&[protocol, 64]);
             for end in [from, to] {
@@ -277,7 +283,7 @@ impl Flow {
         }
         let start = out.len();
         let total_len = payload_len as u16 + 20;
-        out.extend_from_slice(&[0x45, 0]);
+        out.extend_from_slice(&[0x45, capable << 1]);
         out.extend_from_slice(&total_len.to_be_bytes());
         let (id, fragment) = match self.dress {
             Dress::Fragments => {

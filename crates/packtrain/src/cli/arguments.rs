@@ -19,6 +19,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
 use crate::settings::dictionary::{self, DictionaryFile};
+use crate::settings::flows::{FlowQueue, parse_elephant_bytes, parse_flow_queue};
 use crate::settings::links::MemberLink;
 use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
@@ -220,6 +221,22 @@ pub struct UpArguments {
     /// Let links of a higher tier carry also what all of the lower ones have no room for.
     #[arg(long)]
     pub tier_spill: bool,
+
+    /// From how many bytes on a flow is an elephant, 1000b to 1024mb; so long as it has sent no more, it is a mouse.
+    #[arg(long, value_name = "SIZE", value_parser = parse_elephant_bytes, default_value = "50000b")]
+    pub elephant_bytes: u32,
+
+    /// How much one flow may have waiting, 128kb to 16mb, or none: what all may.
+    #[arg(long, value_name = "SIZE", value_parser = parse_flow_queue, default_value = "8mb")]
+    pub flow_queue: FlowQueue,
+
+    /// Let frames of flows that are no elephants go before those of elephants, up to half of what a link carries.
+    #[arg(long)]
+    pub short_flows_first: bool,
+
+    /// Where a queue stands, drop frames also of senders that understand marks (ECN).
+    #[arg(long)]
+    pub no_ecn: bool,
 
     /// What to speak with hosts that speak it too.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]

@@ -14,6 +14,7 @@ use super::error::CliError;
 use super::output;
 use crate::running::RunningLine;
 use crate::settings::dfap::DfapSettings;
+use crate::settings::flows::FlowSettings;
 use crate::settings::liveness::LivenessSettings;
 use crate::settings::values::check_mtu;
 use crate::settings::{Settings, file};
@@ -74,6 +75,12 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         repair: arguments.repair,
         max_sand_delay: arguments.max_sand_delay,
         tier_spill: arguments.tier_spill,
+        flows: FlowSettings {
+            elephant_bytes: arguments.elephant_bytes,
+            ecn: !arguments.no_ecn,
+            queue: arguments.flow_queue,
+            short_first: arguments.short_flows_first,
+        },
         mode: arguments.mode,
         pack: arguments.pack,
         compress: arguments.compress,

@@ -1,6 +1,7 @@
 //! A line's status for a person: readable at 80 columns, the most asked first.
 
 mod coding;
+mod flows;
 mod measured;
 mod peers;
 pub(super) mod tables;
@@ -9,6 +10,7 @@ pub(crate) mod words;
 use std::fmt::Write as _;
 
 use self::coding::{dictionary, write_coding};
+use self::flows::{write_data_units, write_flows};
 pub(crate) use self::peers::path_reason;
 use self::peers::{write_peer, write_spread};
 pub use self::tables::{class_table, link_table, peer_table};
@@ -128,6 +130,7 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         .map(|(how, n)| format!("{} {how}", count(*n)))
         .collect();
     field(out, "unpacked", &format!("{} sent", sent.join(" and ")));
+    write_data_units(out, &trains.data_units);
     write_coding(out, &document.coding);
     if let Some(of_line) = &document.dictionary {
         field(out, "dictionary", &dictionary(of_line));
@@ -188,6 +191,7 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         );
         field(out, "waiting", &waiting);
     }
+    write_flows(out, document);
     let reordered = document.resequencer.reordered;
     if reordered > 0 || document.resequencer.gaps > 0 {
         let lost = count(document.resequencer.gaps);

@@ -193,6 +193,10 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.limits.repair_within = settings.repair.0;
     config.limits.sand_delay_max = settings.max_sand_delay.0;
     config.tier_spill = settings.tier_spill;
+    config.elephant_bytes = settings.flows.elephant_bytes;
+    config.ecn = settings.flows.ecn;
+    config.short_flows_first = settings.flows.short_first;
+    config.limits.flow_queue_bytes_max = settings.flows.queue.0;
     config.mode = settings.mode.into();
     config.dfap = (&settings.dfap).into();
     config.rest = settings.rest();

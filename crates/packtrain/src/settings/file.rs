@@ -14,6 +14,7 @@ use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET};
 use super::compress::CompressPolicy;
 use super::dfap::{DfapSettings, ModePolicy, check_ether_type, parse_tick};
 use super::dictionary;
+use super::flows::{FlowSettings, parse_elephant_bytes, parse_flow_queue};
 use super::links::{MemberLink, check_tier, check_weight, parse_rate};
 use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
@@ -77,6 +78,7 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
         |v| parse_sand_delay(string(v)?).map_err(|e| e.to_string()),
     );
     table.optional("tier_spill", errors, &mut settings.tier_spill, boolean);
+    read_flows(table, &mut settings.flows, errors);
     table.optional("mode", errors, &mut settings.mode, |v| {
         parse_str::<ModePolicy>(v)
     });
@@ -116,6 +118,17 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
         );
     }
     Some(settings)
+}
+
+fn read_flows(table: &mut Table<'_>, flows: &mut FlowSettings, errors: &mut Errors<'_>) {
+    table.optional("elephant_bytes", errors, &mut flows.elephant_bytes, |v| {
+        parse_elephant_bytes(string(v)?).map_err(|e| e.to_string())
+    });
+    table.optional("flow_queue", errors, &mut flows.queue, |v| {
+        parse_flow_queue(string(v)?).map_err(|e| e.to_string())
+    });
+    table.optional("short_flows_first", errors, &mut flows.short_first, boolean);
+    table.optional("ecn", errors, &mut flows.ecn, boolean);
 }
 
 /// How aggregates are made and known.
@@ -250,6 +263,7 @@ fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::flows::FlowQueue;
     use crate::settings::liveness::{Detection, LivenessSettings};
     use crate::settings::repair::RepairPolicy;
     use crate::settings::sand::SandDelay;
@@ -343,6 +357,10 @@ mod tests {
             repair = "off"
             max_sand_delay = "1ms"
             tier_spill = true
+            elephant_bytes = "100kb"
+            ecn = false
+            flow_queue = "none"
+            short_flows_first = true
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
             compress = "headers"
@@ -403,6 +421,12 @@ mod tests {
                 repair: RepairPolicy(None),
                 max_sand_delay: SandDelay(Some(Duration::from_millis(1))),
                 tier_spill: true,
+                flows: FlowSettings {
+                    elephant_bytes: 102_400,
+                    ecn: false,
+                    queue: FlowQueue(None),
+                    short_first: true,
+                },
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
                 compress: CompressPolicy::Headers,
@@ -447,8 +471,8 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
-             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, hold_time, line_id, link, liveness, log_level, \
-             mac, marked_frames, max_sand_delay, mode, mtu, name, pack, path, repair, stay, tier_spill, wait_links)\n\
+             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, ecn, elephant_bytes, flow_queue, hold_time, line_id, link, liveness, log_level, \
+             mac, marked_frames, max_sand_delay, mode, mtu, name, pack, path, repair, short_flows_first, stay, tier_spill, wait_links)\n\
              line.toml:5: link.speed: unknown key (known here: lag, name, rate, tier, weight)"
         );
     }

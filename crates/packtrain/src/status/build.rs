@@ -13,10 +13,10 @@ use super::words::{
     path_because, refused_in_a_word, session_in_a_word, unused_in_a_word, use_of,
 };
 use super::{
-    Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Hold,
-    HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath,
-    PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station,
-    StatusDocument, Stay, TooBig, Traffic, TrainCounts, Trains,
+    Class, Coalesced, Coding, Counts, DataUnits, Dfap, Dictionary, Direct, FillBucket, Flows,
+    FramesBucket, Hold, HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer,
+    PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved,
+    SavedBytes, Station, StatusDocument, Stay, TooBig, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
@@ -160,6 +160,7 @@ impl StatusDocument {
             intake: facts.intake,
             coalesced: facts.coalesced,
             queue: snapshot.queue.into(),
+            flows: snapshot.elephants.into(),
             resequencer: snapshot.resequencer.into(),
             replay: snapshot.replay.into(),
             reassembly: snapshot.reassembly.into(),
@@ -467,6 +468,7 @@ fn build_trains(snapshot: &Snapshot) -> Trains {
         flush: FlushReason::ALL.iter().copied().map(flush).collect(),
         frames_per_train: sizes.frames.iter().map(frames_bucket).collect(),
         fill: sizes.fill.iter().map(fill_bucket).collect(),
+        data_units: snapshot.data_units.into(),
     }
 }
 
@@ -581,6 +583,22 @@ impl From<stats::Trains> for TrainCounts {
     }
 }
 
+impl From<stats::DataUnits> for DataUnits {
+    fn from(units: stats::DataUnits) -> DataUnits {
+        let stats::DataUnits {
+            given,
+            on_wire,
+            packets_of_1500,
+        } = units;
+        DataUnits {
+            given,
+            on_wire,
+            packets_of_1500,
+            ratio: (packets_of_1500 > 0).then(|| given as f64 / packets_of_1500 as f64),
+        }
+    }
+}
+
 impl From<stats::QueueSnapshot> for Queue {
     fn from(q: stats::QueueSnapshot) -> Queue {
         let stats::QueueSnapshot {
@@ -589,6 +607,7 @@ impl From<stats::QueueSnapshot> for Queue {
             flows,
             frames_max_seen,
             bytes_max_seen,
+            marked,
         } = q;
         Queue {
             frames,
@@ -596,6 +615,28 @@ impl From<stats::QueueSnapshot> for Queue {
             flows,
             frames_max_seen,
             bytes_max_seen,
+            marked,
+        }
+    }
+}
+
+impl From<stats::ElephantsSnapshot> for Flows {
+    fn from(e: stats::ElephantsSnapshot) -> Flows {
+        let stats::ElephantsSnapshot {
+            bytes_max,
+            elephants,
+            mice,
+            of_elephants,
+            of_mice,
+            evicted,
+        } = e;
+        Flows {
+            elephant_bytes: bytes_max,
+            elephants,
+            mice,
+            of_elephants: of_elephants.into(),
+            of_mice: of_mice.into(),
+            evicted,
         }
     }
 }

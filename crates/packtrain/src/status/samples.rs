@@ -34,11 +34,13 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         trains_rx: stats::Trains::default(),
         flushes: stats::Flushes::default(),
         train_sizes: stats::TrainSizesSnapshot::default(),
+        data_units: stats::DataUnits::default(),
         coding: stats::CodingSnapshot::default(),
         dictionary: None,
         dfap: stats::DfapSnapshot::default(),
         classes: Vec::new(),
         queue: stats::QueueSnapshot::default(),
+        elephants: stats::ElephantsSnapshot::default(),
         resequencer: stats::ResequencerSnapshot::default(),
         replay: ReplaySnapshot::default(),
         reassembly: stats::ReassemblySnapshot::default(),
@@ -211,6 +213,29 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             aggregates: 3,
             aggregated: 45,
             ..Default::default()
+        },
+        queue: stats::QueueSnapshot {
+            marked: 321,
+            ..stats::QueueSnapshot::default()
+        },
+        elephants: stats::ElephantsSnapshot {
+            bytes_max: 50_000,
+            elephants: 3,
+            mice: 120,
+            of_elephants: stats::Traffic {
+                frames: 4_321,
+                bytes: 98_765_432,
+            },
+            of_mice: stats::Traffic {
+                frames: 1_234,
+                bytes: 567_890,
+            },
+            evicted: 7,
+        },
+        data_units: stats::DataUnits {
+            given: 1_234,
+            on_wire: 12_340,
+            packets_of_1500: 61_700,
         },
         train_sizes: stats::TrainSizesSnapshot {
             frames: vec![stats::FramesBucket {

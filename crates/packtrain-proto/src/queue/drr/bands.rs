@@ -6,6 +6,13 @@ use crate::queue::band::{Band, BandId, BandTurn, FlowTurns, List};
 use crate::queue::shares::Weight;
 use crate::trunk::lane::LaneId;
 
+const ALL_LISTS: [(bool, List); 4] = [
+    (true, List::New),
+    (true, List::Old),
+    (false, List::New),
+    (false, List::Old),
+];
+
 impl FlowQueues {
     pub fn has_urgent_in(&self, band: BandId) -> bool {
         self.is_urgent_in(&self.bands[band.place()])
@@ -66,12 +73,12 @@ impl FlowQueues {
         turns.resize_with(links.len().max(1), FlowTurns::default);
         // Each list as it was, one after the other: who has had its turn has it as late as before.
         for before in &mut divided.turns {
-            for list in [List::New, List::Old] {
-                for id in before.list(list).drain(..) {
+            for (is_short, list) in ALL_LISTS {
+                for id in before.lists(is_short).list(list).drain(..) {
                     let flow = &mut self.flows[usize::from(id)];
                     flow.stand.place = divided.shares.place_of_share(flow.share);
                     let to = &mut turns[flow.stand.place];
-                    to.list(list).push_back(id);
+                    to.lists(is_short).list(list).push_back(id);
                     to.frames += flow.frames.len();
                     to.begun += flow.begun();
                 }
@@ -113,9 +120,9 @@ impl FlowQueues {
 
     /// Bytes of these. A look at all flows.
     pub fn bytes_of(&self, has: impl Fn(LaneId) -> bool) -> usize {
-        let lists = self.bands.iter().flat_map(|band| &band.turns);
-        let ids = lists.flat_map(|turns| turns.new.iter().chain(&turns.old));
-        let flows = ids.map(|&id| &self.flows[usize::from(id)]);
+        let turns = self.bands.iter().flat_map(|band| &band.turns);
+        let ids = turns.flat_map(FlowTurns::iter);
+        let flows = ids.map(|id| &self.flows[usize::from(id)]);
         let of_these = flows.filter(|flow| has(flow.stand.band.lane));
         of_these.map(|flow| flow.bytes).sum()
     }
@@ -132,24 +139,26 @@ impl FlowQueues {
         self.bands[band.place()].frames_for(link)
     }
 
-    /// Its head is of this band.
-    pub(super) fn change_band(&mut self, id: u16, band: BandId) {
+    /// Its head is of this band, and goes first or not.
+    pub(super) fn change_turns(&mut self, id: u16, band: BandId, is_short: bool) {
         let flow = &mut self.flows[usize::from(id)];
         let to = Stand {
             band,
             place: self.bands[band.place()].shares.place_of_share(flow.share),
         };
         let from = std::mem::replace(&mut flow.stand, to);
+        let was_short = std::mem::replace(&mut flow.is_short, is_short);
         let (frames, begun) = (flow.frames.len(), flow.begun());
         let turns = turns_at(&mut self.bands, from);
-        turns.list(flow.list).retain(|&other| other != id);
+        let list = turns.lists(was_short).list(flow.list);
+        list.retain(|&other| other != id);
         turns.frames -= frames;
         turns.begun -= begun;
         if flow.is_ahead {
             turns.ahead.forget(id);
         }
         let turns = turns_at(&mut self.bands, to);
-        turns.list(flow.list).push_back(id);
+        turns.lists(is_short).list(flow.list).push_back(id);
         turns.frames += frames;
         turns.begun += begun;
         if flow.is_ahead {

@@ -3,6 +3,7 @@ use crate::buffer::Buffer;
 use crate::class::ClassId;
 use crate::config::LinkId;
 use crate::offload::Offload;
+use crate::queue::codel::CodelParams;
 use crate::queue::shares::{Shares, Weight};
 use crate::time::Duration;
 use crate::trunk::lane::LaneId;
@@ -11,9 +12,12 @@ use crate::wire::ethernet::MacAddr;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const PARAMS: CodelParams = CodelParams {
-    target: Duration::from_millis(5),
-    interval: Duration::from_millis(100),
+pub(super) const PARAMS: Aqm = Aqm {
+    codel: CodelParams {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+    },
+    ecn: true,
 };
 
 /// Of a flow, which its last byte tells too.
@@ -24,7 +28,7 @@ fn of(flow: u32, len: usize) -> QueuedFrame {
     }
 }
 
-fn frame(len: usize, mark: u8) -> QueuedFrame {
+pub(super) fn frame(len: usize, mark: u8) -> QueuedFrame {
     let mut buffer = Buffer::with_capacity(len);
     buffer.set_len(len);
     buffer[len - 1] = mark;
@@ -46,6 +50,9 @@ fn frame(len: usize, mark: u8) -> QueuedFrame {
         lane: crate::trunk::lane::LaneId::FIRST,
         band: BandId::FIRST,
         changes_lane: false,
+        of_elephant: false,
+        short: false,
+        marked: false,
         urgent: false,
         hold_until: None,
         random: Default::default(),
@@ -156,7 +163,7 @@ fn next_flows(queues: &mut FlowQueues, count: usize) -> Vec<u8> {
 fn an_urgent_frame_goes_ahead_of_all_flows_and_behind_its_own() {
     let mut queues = FlowQueues::new(1514);
     for flow in [1, 2, 3] {
-        (0..5).for_each(|_| queues.push(of(flow, 1514)));
+        (0..5).for_each(|_| _ = queues.push(of(flow, 1514)));
     }
     assert_eq!(next_flows(&mut queues, 4), [1, 2, 3, 1]);
     queues.push(urgent(9, 60));
@@ -188,7 +195,7 @@ fn who_marks_all_as_urgent_gets_no_more_than_all_others_together() {
     assert!((490..=530).contains(&share), "{share} of 1000");
     // And with nobody else it is not held back.
     let mut queues = FlowQueues::new(1514);
-    (0..100).for_each(|_| queues.push(urgent(9, 1000)));
+    (0..100).for_each(|_| _ = queues.push(urgent(9, 1000)));
     assert_eq!(next_flows(&mut queues, 100), [9; 100]);
 }
 
@@ -242,7 +249,7 @@ fn a_link_is_given_frames_of_its_own_flows_alone_though_all_are_in_one_bucket() 
     let mut queues = FlowQueues::new(1514);
     queues.push(in_share(1, one, 1000));
     queues.divide(BandId::FIRST, &links);
-    (0..3).for_each(|_| queues.push(in_share(1, two, 100)));
+    (0..3).for_each(|_| _ = queues.push(in_share(1, two, 100)));
     assert_eq!(
         (
             queues.frames_in(BandId::FIRST, LinkId(4)),
@@ -350,7 +357,7 @@ fn a_flow_gets_as_much_in_one_band_as_in_another() {
         queues.serve_band(BandId::FIRST);
         left[0] += u32::from(next(&mut queues).is_some());
     }
-    (0..100).for_each(|_| queues.push(of(0, 1000)));
+    (0..100).for_each(|_| _ = queues.push(of(0, 1000)));
     let mut first = 0;
     for _ in 0..40 {
         queues.serve_band(bands(&queues)[0]);
