@@ -39,5 +39,6 @@ pub mod time;
 pub mod train_sizes;
 pub mod trunk;
 pub mod turns;
+pub mod unit_size;
 pub mod waiting;
 pub mod wire;
