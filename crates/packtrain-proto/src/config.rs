@@ -8,6 +8,7 @@ use crate::coding::worth::MIXING_NS_EXPECTED;
 use crate::dfap::best_fit::Order;
 use crate::queue::shares::Weight;
 use crate::time::Duration;
+pub use crate::unit_size::SizeLaw;
 use crate::wire::dfap;
 use crate::wire::ethernet::MacAddr;
 
@@ -153,6 +154,8 @@ pub struct Config {
     pub direct_frames: bool,
     /// The VLAN in which direct frames may go where marks do not pass; nobody else uses it between these links.
     pub direct_vlan: Option<u16>,
+    /// By what the length of trains is chosen.
+    pub size: SizeLaw,
     /// Offer to take coded trains, and send them to who takes them.
     pub coded_trains: bool,
     /// What payload to and from nodes that have the same one is compressed with.
@@ -253,6 +256,7 @@ impl Config {
             marked_frames: true,
             direct_frames: false,
             direct_vlan: None,
+            size: SizeLaw::default(),
             coded_trains: true,
             dictionary: None,
             mixing_ns: MIXING_NS_EXPECTED,

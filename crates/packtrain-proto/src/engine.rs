@@ -85,6 +85,7 @@ mod replay;
 mod rest;
 mod retire;
 mod silence;
+mod size;
 mod snapshot;
 mod tell;
 mod tiers;

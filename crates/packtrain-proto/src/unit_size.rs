@@ -6,7 +6,7 @@
 //!   what is lost goes twice. (1 − h/S)·(1 − p)^8S is greatest where S² − hS = h/8p: about √(h/8p), a thousand bytes at 10⁻⁵.
 //! - *They do not.* Then TCP halves its window at each, and waits for timeouts where windows are small: the best it has is at θ = N·p, bits
 //!   of a train times the rate, of 0.04 to 0.15 by its round trip (`docs/papers/xlf.md`, figure 8). A frame that is longer than a train
-//!   is lost with any of its trains, and gains nothing by shorter ones.
+//!   is lost with any of its trains, and gains nothing by shorter ones: so none is shorter than `pt0`'s frames.
 //!
 //! The law of Divakaran et al. (2009, Lemma 7.1) has its top at θ = 0.6438, where almost half of the trains are lost. No TCP keeps to it:
 //! it is there to be compared with.
@@ -77,6 +77,8 @@ pub struct Conditions {
     /// Lost trains go again.
     pub repairs: bool,
     pub round_trip: Option<Duration>,
+    /// Bytes of a train that has the longest frame of `pt0` whole.
+    pub whole: usize,
     /// Nothing longer seems to arrive.
     pub doubted: Option<usize>,
 }
@@ -133,7 +135,10 @@ fn wanted(law: SizeLaw, error_rate: f64, on: &Conditions) -> f64 {
             let around = (on_wire(1500) - 1500) as f64;
             (h + (h * h + h / (2.0 * error_rate)).sqrt()) / 2.0 - around
         }
-        SizeLaw::Tcp => by_theta(theta_tcp(on.round_trip.unwrap_or(ROUND_TRIP_UNKNOWN))),
+        SizeLaw::Tcp => {
+            let theta = theta_tcp(on.round_trip.unwrap_or(ROUND_TRIP_UNKNOWN));
+            by_theta(theta).max(on.whole as f64)
+        }
     }
 }
 
@@ -255,6 +260,7 @@ mod tests {
             error_rate: Some(error_rate).filter(|rate| *rate > 0.0),
             repairs,
             round_trip: Some(Duration::from_millis(10)),
+            whole: 1600,
             doubted: None,
         }
     }
@@ -346,6 +352,8 @@ mod tests {
         }
         let (bytes, why) = best(SizeLaw::Tcp, &path(65_014, 1e-6, false));
         assert_eq!((bytes, why), (7500, SizeBecause::BitErrors));
+        let (bytes, _) = best(SizeLaw::Tcp, &path(65_014, 1e-4, false));
+        assert_eq!(bytes, 1600, "pieces live no longer");
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! forgets nothing.
 
 use crate::time::{Duration, Instant};
+use crate::wire::ethernet::HEADER_LEN;
 
 /// Of a frame, beside its bytes.
 const FCS_LEN: usize = 4;
@@ -29,6 +30,10 @@ const EPOCH: Duration = Duration::from_secs(5);
 const LOST_MIN: u64 = 8;
 /// … or so many, where hardly anything of that length arrives.
 const LOST_OF_MOST_MIN: u64 = 3;
+/// What each Ethernet takes.
+const BASE: usize = 1500 + HEADER_LEN;
+/// Of those that are given up together, of a length.
+const UNCLEAR_MAX: u64 = 8;
 /// It is reckoned anew no sooner than this.
 const APART: Duration = Duration::from_millis(20);
 /// Standard deviations by which what takes all lengths alike has to be seen.
@@ -133,20 +138,37 @@ impl BitErrors {
         }
     }
 
-    /// It is given up, with all else that is out: the link may have been dead for a moment.
+    /// It is given up, with all else that is out: the link may have been dead for a moment. What each Ethernet takes says only that; of a
+    /// few longer ones it is remembered.
     pub fn on_given_up(&mut self, bytes: usize, now: Instant) {
+        if bytes <= BASE {
+            return;
+        }
         let (unclear, at) = self
             .unclear
             .get_or_insert(([Counts::default(); CLASSES], now));
         let counts = &mut unclear[class_of(bytes)];
-        counts.lost += 1;
-        counts.bits += bits(bytes);
         *at = now;
+        if counts.lost < UNCLEAR_MAX {
+            counts.lost += 1;
+            counts.bits += bits(bytes);
+        }
     }
 
-    /// What was given up has arrived after all.
-    pub fn forget_given_up(&mut self) {
-        self.unclear = None;
+    /// What was given up, or counts as lost since, has arrived after all.
+    pub fn on_late_arrival(&mut self, bytes: usize) {
+        let class = class_of(bytes);
+        let unclear = self
+            .unclear
+            .as_mut()
+            .map(|(unclear, _)| &mut unclear[class]);
+        if let Some(counts) = unclear.filter(|counts| counts.lost > 0) {
+            counts.lost -= 1;
+            counts.bits -= bits(bytes);
+        } else if bytes > BASE && self.epochs[0][class].lost > 0 {
+            self.epochs[0][class].lost -= 1;
+            self.epochs[0][class].arrived += 1;
+        }
     }
 
     /// Something has arrived: the link lives, and what was given up so shortly before was lost for another reason.
@@ -503,14 +525,15 @@ mod tests {
         let mut errors = BitErrors::default();
         for _ in 0..5 {
             errors.on_given_up(60_000, at(100));
+            errors.on_given_up(1514, at(100));
         }
         assert_eq!(errors.reckon(at(200)), None);
-        errors.clone().on_life(second, at(5000));
         let mut dead = errors.clone();
         dead.on_life(second, at(5000));
         assert_eq!(dead.reckon(at(5000)), None, "it was dead");
         errors.on_life(second, at(500));
-        assert!(errors.reckon(at(500)).is_some());
+        let found = errors.reckon(at(500)).expect("it lives");
+        assert_eq!(found.lost, 5, "the short ones are not meant");
     }
 
     #[test]

@@ -28,4 +28,5 @@ mod repair;
 mod rest;
 mod room;
 mod silent;
+mod sizes;
 mod watch;
