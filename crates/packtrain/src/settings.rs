@@ -8,6 +8,7 @@ pub mod file;
 pub mod links;
 pub mod liveness;
 pub mod repair;
+pub mod size;
 pub mod values;
 
 use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::settings::links::MemberLink;
 use crate::settings::liveness::LivenessSettings;
 use crate::settings::packing::PackPolicy;
 use crate::settings::repair::RepairPolicy;
+use crate::settings::size::SizePolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
 
 /// Smallest MTU of a member link: below, the headers of a train would be most of it, and IPv4
@@ -60,6 +62,8 @@ pub struct Settings {
     pub liveness: LivenessSettings,
     /// What links lose that live goes again in so short a time.
     pub repair: RepairPolicy,
+    /// By what the length of trains is chosen.
+    pub size: SizePolicy,
     /// Links of a higher tier carry trains also while all of the lower ones are full.
     pub tier_spill: bool,
     /// What is spoken with hosts that speak it too.
@@ -98,6 +102,7 @@ impl Settings {
             balance: BalancePolicy::default(),
             liveness: LivenessSettings::default(),
             repair: RepairPolicy::default(),
+            size: SizePolicy::default(),
             tier_spill: false,
             mode: ModePolicy::default(),
             dfap: DfapSettings::default(),

@@ -403,7 +403,7 @@ mod tests {
     use packtrain_proto::config::{Config, NodeId};
     use packtrain_proto::engine::Engine;
     use packtrain_proto::queue::pressure::AutoChoice;
-    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSnapshot};
+    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSize, PathSnapshot};
 
     const STATION: StationId = StationId(0);
     const PEER: StationId = StationId(1);
@@ -459,6 +459,7 @@ mod tests {
             queued_frames: 1000,
             state: PathState::Open,
             measures: PathMeasures::default(),
+            size: PathSize::default(),
             direct: None,
             direct_mark: None,
             direct_marks_refused: Vec::new(),

@@ -72,6 +72,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
             hold_time: arguments.hold_time,
         },
         repair: arguments.repair,
+        size: arguments.size,
         tier_spill: arguments.tier_spill,
         mode: arguments.mode,
         pack: arguments.pack,

@@ -191,6 +191,7 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.detection_time = settings.liveness.detection.0;
     config.hold_time = settings.liveness.hold_time;
     config.limits.repair_within = settings.repair.0;
+    config.size = settings.size.0;
     config.tier_spill = settings.tier_spill;
     config.mode = settings.mode.into();
     config.dfap = (&settings.dfap).into();

@@ -18,13 +18,14 @@ use super::links::{MemberLink, check_tier, check_weight, parse_rate};
 use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
 use super::repair::{ClassRepair, parse_repair};
+use super::size::SizePolicy;
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
 };
 use super::{Contradiction, Settings};
 use crate::linux::netlink::IpPrefix;
 use crate::stay;
-use crate::toml_reader::{Errors, Table, boolean, integer, parse_str, read, string};
+use crate::toml_reader::{Errors, Table, boolean, integer, parse_scalar, parse_str, read, string};
 pub use crate::toml_reader::{FileError, FileErrors};
 
 /// Reads settings out of `text`; `path` is for the errors alone.
@@ -69,6 +70,12 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     table.optional("repair", errors, &mut settings.repair, |v| {
         parse_repair(string(v)?).map_err(|e| e.to_string())
     });
+    table.optional(
+        "size",
+        errors,
+        &mut settings.size,
+        parse_scalar::<SizePolicy>,
+    );
     table.optional("tier_spill", errors, &mut settings.tier_spill, boolean);
     table.optional("mode", errors, &mut settings.mode, |v| {
         parse_str::<ModePolicy>(v)
@@ -246,6 +253,7 @@ mod tests {
     use crate::settings::liveness::{Detection, LivenessSettings};
     use crate::settings::repair::RepairPolicy;
     use packtrain_proto::class::{Action, ClassPath, Compress, Pack, Repairs};
+    use packtrain_proto::config::SizeLaw;
     use packtrain_proto::time::Duration;
 
     fn errors(text: &str) -> String {
@@ -333,6 +341,7 @@ mod tests {
             liveness = "off"
             hold_time = "2s"
             repair = "off"
+            size = "lemma"
             tier_spill = true
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
@@ -392,6 +401,7 @@ mod tests {
                     hold_time: Duration::from_secs(2),
                 },
                 repair: RepairPolicy(None),
+                size: SizePolicy(SizeLaw::Lemma),
                 tier_spill: true,
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
@@ -438,7 +448,7 @@ mod tests {
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
              dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, hold_time, line_id, link, liveness, log_level, \
-             mac, marked_frames, mode, mtu, name, pack, path, repair, stay, tier_spill, wait_links)\n\
+             mac, marked_frames, mode, mtu, name, pack, path, repair, size, stay, tier_spill, wait_links)\n\
              line.toml:5: link.speed: unknown key (known here: lag, name, rate, tier, weight)"
         );
     }
