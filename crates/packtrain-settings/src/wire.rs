@@ -1,16 +1,16 @@
 //! The settings of one direction of a wire, as plain data: [`spelling`] is how they are written,
-//! [`config`] what the simulator makes of them.
+//! [`discipline`] what becomes of what waits, [`config`] what the simulator makes of them.
 
 pub mod config;
+pub mod discipline;
 pub mod spelling;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::discipline::Discipline;
+
 /// A switch of this price gives a port about this much; 20 ms at 100 Mbit/s.
 pub const QUEUE_BYTES_DEFAULT: u64 = 256 << 10;
-/// RFC 8289, section 4.4.
-pub const CODEL_TARGET_US: u64 = 5_000;
-pub const CODEL_INTERVAL_US: u64 = 100_000;
 
 /// From the sender's port to the receiver's. A frame meets the settings in this order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub enum Counts {
 }
 
 /// Where frames stand while the wire is busy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
     pub limit: QueueLimit,
     pub discipline: Discipline,
@@ -67,18 +67,6 @@ impl Default for QueueLimit {
     fn default() -> QueueLimit {
         QueueLimit::Bytes(QUEUE_BYTES_DEFAULT)
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Discipline {
-    /// What finds no room is dropped.
-    #[default]
-    DropTail,
-    /// RFC 8289.
-    CoDel { target_us: u64, interval_us: u64 },
-    /// What finds more than this before it is marked, if its sender knows ECN.
-    EcnAbove { bytes: u64 },
 }
 
 /// A cap as of a processor that handles so many, however long they are.

@@ -14,6 +14,9 @@ use packtrain_sim::net::wire::WireConfig;
 
 use super::{Counts, Discipline, Jitter, JitterKind, Loss, Queue, QueueLimit, Rate, WireSettings};
 
+/// Of RED's average: an eighth of what Floyd and Jacobson call a good lower bound for bursts of fifty packets.
+const RED_WEIGHT: f64 = 0.002;
+
 impl WireSettings {
     /// The simulator's word for it; what cannot be set here is as on any wire.
     pub fn config(&self) -> WireConfig {
@@ -68,23 +71,64 @@ fn queue_of(queue: Queue) -> QueueConfig {
         QueueLimit::Bytes(bytes) => queue::QueueLimit::Bytes(bytes as usize),
         QueueLimit::Packets(packets) => queue::QueueLimit::Frames(packets as usize),
     };
-    let discipline = match queue.discipline {
+    QueueConfig {
+        limit,
+        discipline: discipline_of(queue.discipline),
+    }
+}
+
+fn discipline_of(discipline: Discipline) -> queue::Discipline {
+    let codel = |target_us, interval_us| CodelParams {
+        target: Duration::from_micros(target_us),
+        interval: Duration::from_micros(interval_us),
+    };
+    match discipline {
         Discipline::DropTail => queue::Discipline::DropTail,
         Discipline::CoDel {
             target_us,
             interval_us,
+            ecn,
         } => queue::Discipline::Codel {
-            params: CodelParams {
-                target: Duration::from_micros(target_us),
-                interval: Duration::from_micros(interval_us),
-            },
-            ecn: false,
+            params: codel(target_us, interval_us),
+            ecn,
         },
         Discipline::EcnAbove { bytes } => queue::Discipline::MarkAbove {
             bytes: bytes as usize,
         },
-    };
-    QueueConfig { limit, discipline }
+        Discipline::Drr {
+            quantum_bytes,
+            flow_bytes_max,
+        } => queue::Discipline::Drr {
+            quantum_bytes: quantum_bytes as usize,
+            flow_limit_bytes: flow_bytes_max.map(|bytes| bytes as usize),
+        },
+        Discipline::FqCoDel {
+            quantum_bytes,
+            target_us,
+            interval_us,
+            ecn,
+        } => queue::Discipline::FqCodel {
+            quantum_bytes: quantum_bytes as usize,
+            params: codel(target_us, interval_us),
+            ecn,
+        },
+        Discipline::ShortFirst { threshold_bytes } => {
+            queue::Discipline::ShortFirst { threshold_bytes }
+        }
+        Discipline::Red {
+            least_bytes,
+            most_bytes,
+            probability_max,
+            ecn,
+        } => queue::Discipline::Red {
+            min_bytes: least_bytes as usize,
+            max_bytes: most_bytes as usize,
+            max_probability: probability_max,
+            weight: RED_WEIGHT,
+            ecn,
+            gentle: true,
+        },
+    }
 }
 
 fn loss_of(loss: &Loss) -> LossConfig {
@@ -174,5 +218,50 @@ mod tests {
             delay: Duration::from_millis(99),
         };
         assert_eq!(settings.config(), expected);
+    }
+
+    #[test]
+    fn every_discipline_is_the_simulators_of_the_same_name() {
+        let of = |text: &str| discipline_of(text.parse().unwrap());
+        let codel = CodelParams {
+            target: Duration::from_millis(6),
+            interval: Duration::from_millis(120),
+        };
+        assert_eq!(of("drop-tail"), queue::Discipline::DropTail);
+        for ecn in [false, true] {
+            let with = |text: &str| of(&format!("{text}{}", if ecn { ",ecn" } else { "" }));
+            let params = codel;
+            assert_eq!(
+                with("codel:6ms,120ms"),
+                queue::Discipline::Codel { params, ecn }
+            );
+            let fq_codel = queue::Discipline::FqCodel {
+                quantum_bytes: 19_500,
+                params,
+                ecn,
+            };
+            assert_eq!(with("fq-codel:19500b,6ms,120ms"), fq_codel);
+            let red = queue::Discipline::Red {
+                min_bytes: 100 << 10,
+                max_bytes: 300 << 10,
+                max_probability: 0.1,
+                weight: 0.002,
+                ecn,
+                gentle: true,
+            };
+            assert_eq!(with("red:100kb,300kb,10%"), red);
+        }
+        let bytes = 30 << 10;
+        assert_eq!(of("ecn:30kb"), queue::Discipline::MarkAbove { bytes });
+        for (text, flow_limit_bytes) in [("drr:19500b", None), ("drr:19500b,9kb", Some(9 << 10))] {
+            let drr = queue::Discipline::Drr {
+                quantum_bytes: 19_500,
+                flow_limit_bytes,
+            };
+            assert_eq!(of(text), drr);
+        }
+        let threshold_bytes = 50 << 10;
+        let short_first = queue::Discipline::ShortFirst { threshold_bytes };
+        assert_eq!(of("short-first:50kb"), short_first);
     }
 }

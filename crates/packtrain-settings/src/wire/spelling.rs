@@ -4,10 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{
-    CODEL_INTERVAL_US, CODEL_TARGET_US, Counts, Discipline, Jitter, JitterKind, Loss, PacketRate,
-    QueueLimit, Rate, Reorder,
-};
+use super::{Counts, Jitter, JitterKind, Loss, PacketRate, QueueLimit, Rate, Reorder};
 use crate::units::{BitRate, Bytes, Packets, Share, Time, ValueError};
 
 /// Largest cap, in packets a second: no frames of Ethernet are so many, even at 100 Gbit/s.
@@ -26,6 +23,8 @@ pub enum SettingError {
     },
     #[error("{text} is finer than CoDel counts: whole microseconds")]
     CoDelTooFine { text: String },
+    #[error("{text:?}: RED begins below where it ends")]
+    RedEnds { text: String },
     #[error("{text:?} says neither bytes nor packets: write it as in 256kb or 1000p")]
     QueueUnit { text: String },
     #[error("frames are counted from 1, and {text:?} is not ascending from there")]
@@ -92,58 +91,6 @@ impl fmt::Display for QueueLimit {
         match *self {
             QueueLimit::Bytes(bytes) => Bytes(bytes).fmt(f),
             QueueLimit::Packets(packets) => Packets(packets.into()).fmt(f),
-        }
-    }
-}
-
-impl FromStr for Discipline {
-    type Err = SettingError;
-
-    fn from_str(text: &str) -> Result<Discipline, SettingError> {
-        let microseconds = |text: &str| -> Result<u64, SettingError> {
-            let time = text.parse::<Time>()?;
-            if !time.0.is_multiple_of(1000) {
-                return Err(SettingError::CoDelTooFine { text: text.into() });
-            }
-            Ok(time.0 / 1000)
-        };
-        match text.split_once(':') {
-            None if text == "drop-tail" => Ok(Discipline::DropTail),
-            None if text == "codel" => Ok(Discipline::CoDel {
-                target_us: CODEL_TARGET_US,
-                interval_us: CODEL_INTERVAL_US,
-            }),
-            Some(("codel", times)) if times.contains(',') => {
-                let (target, interval) = times.split_once(',').expect("it has one");
-                Ok(Discipline::CoDel {
-                    target_us: microseconds(target)?,
-                    interval_us: microseconds(interval)?,
-                })
-            }
-            Some(("ecn", bytes)) => Ok(Discipline::EcnAbove {
-                bytes: bytes.parse::<Bytes>()?.0,
-            }),
-            _ => Err(SettingError::Syntax {
-                text: text.into(),
-                what: "queue discipline",
-                like: "drop-tail, codel, codel:5ms,100ms or ecn:30kb",
-            }),
-        }
-    }
-}
-
-impl fmt::Display for Discipline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Discipline::DropTail => f.write_str("drop-tail"),
-            Discipline::CoDel {
-                target_us,
-                interval_us,
-            } => {
-                let (target, interval) = (Time(target_us * 1000), Time(interval_us * 1000));
-                write!(f, "codel:{target},{interval}")
-            }
-            Discipline::EcnAbove { bytes } => write!(f, "ecn:{}", Bytes(bytes)),
         }
     }
 }
@@ -321,9 +268,6 @@ mod tests {
         same::<Rate>("599mbit:ip");
         same::<QueueLimit>("256kb");
         same::<QueueLimit>("25000p");
-        same::<Discipline>("drop-tail");
-        same::<Discipline>("codel:5ms,100ms");
-        same::<Discipline>("ecn:30kb");
         same::<PacketRate>("50000:64");
         same::<Jitter>("1ms");
         same::<Jitter>("normal:200us");
@@ -338,7 +282,6 @@ mod tests {
     #[test]
     fn a_short_form_means_the_usual() {
         assert_eq!("1gbit:ethernet".parse::<Rate>(), "1gbit".parse());
-        assert_eq!("codel".parse::<Discipline>(), "codel:5ms,100ms".parse());
         assert_eq!("50000".parse::<PacketRate>(), "50000:1".parse());
         assert_eq!("uniform:1ms".parse::<Jitter>(), "1ms".parse());
     }
@@ -352,19 +295,6 @@ mod tests {
         assert_eq!(
             error::<QueueLimit>("100"),
             "\"100\" says neither bytes nor packets: write it as in 256kb or 1000p"
-        );
-        for text in ["red", "codel:5ms", "ecn", "drop-tail:1kb"] {
-            assert_eq!(
-                error::<Discipline>(text),
-                format!(
-                    "{text:?} is no queue discipline: write it as in drop-tail, codel, \
-                     codel:5ms,100ms or ecn:30kb"
-                )
-            );
-        }
-        assert_eq!(
-            error::<Discipline>("codel:500ns,100ms"),
-            "500ns is finer than CoDel counts: whole microseconds"
         );
         for text in ["0", "50k", "5:0", "1:2:3", "300000000", "+5"] {
             assert_eq!(

@@ -140,11 +140,3 @@ pub fn name(value: &DeValue<'_>) -> Result<String, String> {
     let text = string(value)?;
     check_name(text).map(|()| text.to_owned())
 }
-
-/// What stands before a colon, and what behind it, with commas between.
-pub fn parts(text: &str) -> (&str, Vec<&str>) {
-    match text.split_once(':') {
-        Some((kind, rest)) => (kind.trim(), rest.split(',').map(str::trim).collect()),
-        None => (text.trim(), Vec::new()),
-    }
-}

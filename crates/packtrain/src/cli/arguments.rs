@@ -13,7 +13,7 @@ use super::link::LinkArguments;
 use crate::lab::bench_options::Options;
 use crate::lab::{
     bench_aggregation, bench_compression, bench_filter, bench_lab, bench_line, bench_links,
-    bench_pace, bench_path, bench_trunk,
+    bench_pace, bench_path, bench_trunk, bench_xlf,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
@@ -437,6 +437,15 @@ Examples:
   packtrain bench pace
   packtrain bench pace --part connections --buffer 5 --tso off --rounds 1 --short")]
     Pace(bench_pace::PaceOptions),
+    /// Very large frames for elephants beside packets for mice, as in the XLF paper.
+    ///
+    /// Each part is measured with and without what is promised in turns: medians with their intervals, what each has to
+    /// be, and which path carried the frames.
+    #[command(after_help = "\
+Examples:
+  packtrain bench xlf
+  packtrain bench xlf --part jain --part units --rounds 3 --json xlf.json")]
+    Xlf(Options<bench_xlf::Part>),
     /// The lab's wires: what they carry, and whether they do what is set.
     ///
     /// Throughput over 198 ms and over none, small frames, the time until 8 hosts stand, and all that

@@ -38,7 +38,7 @@ use self::error::CliError;
 use self::link::LinkCommand;
 use crate::lab::{
     bench_aggregation, bench_compression, bench_filter, bench_lab, bench_line, bench_links,
-    bench_pace, bench_path, bench_trunk, demo, relay,
+    bench_pace, bench_path, bench_trunk, bench_xlf, demo, relay,
 };
 
 /// Runs the command that the process was started with.
@@ -132,6 +132,7 @@ fn run(command: Command) -> Result<(), CliError> {
             BenchCommand::Pace(options) => {
                 measure(|packtrain| bench_pace::run(packtrain, &options))
             }
+            BenchCommand::Xlf(options) => measure(|packtrain| bench_xlf::run(packtrain, &options)),
             BenchCommand::Lab(options) => measure(|packtrain| bench_lab::run(packtrain, &options)),
             BenchCommand::Relay { link, tap } => {
                 relay::run(&link, &tap).map_err(|error| CliError::failed("the relay", error))

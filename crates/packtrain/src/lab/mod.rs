@@ -15,6 +15,7 @@ pub mod bench_options;
 pub mod bench_pace;
 pub mod bench_path;
 pub mod bench_trunk;
+pub mod bench_xlf;
 pub mod cable;
 pub mod capped;
 pub mod check;

@@ -30,6 +30,7 @@ pub mod scheduling;
 pub mod socket_filter;
 pub mod tap;
 pub mod tcp_pacing;
+pub mod tcp_segments;
 pub mod udp_offload;
 pub mod vnet_header;
 

@@ -9,6 +9,7 @@ mod crashes;
 mod hub;
 mod lossy;
 mod namespaces;
+mod queues;
 mod standing;
 mod wires;
 mod world;

@@ -2,26 +2,21 @@
 
 use core::ops::Range;
 
-use packtrain_proto::queue::codel::CodelParams;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_sim::fabric::{
     Backpressure, DatagramsConfig, Ends, FabricConfig, FlowConfig, LineId, RouteConfig, Source,
     UNLIMITED_BYTES, VisitorsConfig,
 };
 use packtrain_sim::net::processing::ProcessingConfig;
-use packtrain_sim::net::queue::Discipline;
 use packtrain_sim::net::wire::WireConfig;
 use packtrain_sim::random::Random;
 use packtrain_sim::tcp::pacer::{RoundTrip, SpacingConfig};
 use packtrain_sim::tcp::scoreboard;
 use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
 
-use super::line::{LineSettings, SharedDiscipline};
+use super::line::LineSettings;
 use super::tcp::{Congestion, Counting, Detection, Halving, Preset, TcpSettings};
 use super::{HEADER_BYTES, NetworkSettings, PathSettings, SourceSettings, Starts};
-
-/// Of RED's average: an eighth of what Floyd and Jacobson call a good lower bound for bursts of fifty packets.
-const RED_WEIGHT: f64 = 0.002;
 
 #[derive(Debug)]
 pub struct Built {
@@ -133,53 +128,7 @@ pub fn wire(line: &LineSettings) -> WireConfig {
     });
     wire.arq = line.arq;
     wire.fec = line.fec;
-    if let Some(shared) = &line.shared {
-        wire.queue.discipline = discipline(shared);
-    }
     wire
-}
-
-fn discipline(shared: &SharedDiscipline) -> Discipline {
-    let codel = |target, interval| CodelParams { target, interval };
-    match *shared {
-        SharedDiscipline::Drr {
-            quantum_bytes,
-            flow_bytes_max,
-        } => Discipline::Drr {
-            quantum_bytes: quantum_bytes as usize,
-            flow_limit_bytes: flow_bytes_max.map(|bytes| bytes as usize),
-        },
-        SharedDiscipline::FqCodel {
-            quantum_bytes,
-            target,
-            interval,
-            ecn,
-        } => Discipline::FqCodel {
-            quantum_bytes: quantum_bytes as usize,
-            params: codel(target, interval),
-            ecn,
-        },
-        SharedDiscipline::CodelEcn { target, interval } => Discipline::Codel {
-            params: codel(target, interval),
-            ecn: true,
-        },
-        SharedDiscipline::ShortFirst { threshold_bytes } => {
-            Discipline::ShortFirst { threshold_bytes }
-        }
-        SharedDiscipline::Red {
-            least_bytes,
-            most_bytes,
-            probability_max,
-            ecn,
-        } => Discipline::Red {
-            min_bytes: least_bytes as usize,
-            max_bytes: most_bytes as usize,
-            max_probability: probability_max,
-            weight: RED_WEIGHT,
-            ecn,
-            gentle: true,
-        },
-    }
 }
 
 fn starts(starts: &Starts, random: &mut Random) -> Duration {

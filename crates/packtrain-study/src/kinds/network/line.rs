@@ -1,63 +1,27 @@
-//! A line: a wire of the lab, with the queues that only a simulation has, and the time that a router takes.
+//! A line: a wire of the lab, and what only a simulation has: the time that a router takes, repetitions and codes.
 
 use std::fmt;
 
 use packtrain_proto::time::Duration;
 use packtrain_settings::toml_reader::{Errors, Table, parse_scalar, parse_str, string};
-use packtrain_settings::units::{Bytes, ErrorRate, Share, Time};
+use packtrain_settings::units::{ErrorRate, Share, Time};
 use packtrain_settings::wire::{
-    CODEL_INTERVAL_US, CODEL_TARGET_US, Discipline, Jitter, Loss, PacketRate, QueueLimit, Rate,
-    Reorder, WireSettings,
+    Discipline, Jitter, Loss, PacketRate, QueueLimit, Rate, Reorder, WireSettings,
 };
 
 use packtrain_sim::net::arq::ArqConfig;
 use packtrain_sim::net::fec::FecConfig;
 
-use crate::kinds::read::{name, or_none, parts};
+use crate::kinds::read::{name, or_none};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineSettings {
     /// An interface is called as its flows are.
     pub name: String,
-    /// Its queue's discipline is drop tail where `shared` says another.
     pub wire: WireSettings,
-    /// `None`: the wire's own discipline holds.
-    pub shared: Option<SharedDiscipline>,
     pub processing: Option<Processing>,
     pub arq: Option<ArqConfig>,
     pub fec: Option<FecConfig>,
-}
-
-/// A queue's discipline that knows flows, or is drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SharedDiscipline {
-    /// Shreedhar and Varghese, 1995: flows take turns, each with a bound of its own.
-    Drr {
-        quantum_bytes: u64,
-        /// `None`: only the whole queue is bounded, and the longest loses its last.
-        flow_bytes_max: Option<u64>,
-    },
-    /// RFC 8290.
-    FqCodel {
-        quantum_bytes: u64,
-        target: Duration,
-        interval: Duration,
-        ecn: bool,
-    },
-    /// RFC 8289, and what is capable of it is marked.
-    CodelEcn {
-        target: Duration,
-        interval: Duration,
-    },
-    /// Who has sent less than this goes first.
-    ShortFirst { threshold_bytes: u64 },
-    /// Random early detection (Floyd and Jacobson 1993): from `least` to `most` ever more, of the mean queue.
-    Red {
-        least_bytes: u64,
-        most_bytes: u64,
-        probability_max: f64,
-        ecn: bool,
-    },
 }
 
 /// What a router takes for each data unit, however long.
@@ -67,9 +31,6 @@ pub struct Processing {
     /// Done while the one before is being sent.
     pub masked: bool,
 }
-
-/// RFC 8290, section 5.2.1: a packet with its Ethernet header.
-const FQ_CODEL_QUANTUM_BYTES: u64 = 1514;
 
 /// The settings of a wire, by the names that they have in the lab.
 pub fn read(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<LineSettings> {
@@ -96,8 +57,12 @@ pub fn interface(name: String, table: &mut Table<'_>, errors: &mut Errors<'_>) -
         &mut wire.queue.limit,
         parse_scalar::<QueueLimit>,
     );
-    let mut discipline = Queueing::Wire(Discipline::DropTail);
-    table.optional("queue_discipline", errors, &mut discipline, parse_str);
+    table.optional(
+        "queue_discipline",
+        errors,
+        &mut wire.queue.discipline,
+        parse_str::<Discipline>,
+    );
     let cap = &mut wire.packets_per_second;
     table.optional(
         "packets_per_second",
@@ -153,30 +118,16 @@ pub fn interface(name: String, table: &mut Table<'_>, errors: &mut Errors<'_>) -
         &mut fec,
         or_none(|v| string(v).and_then(fec_of)),
     );
-    let shared = match discipline {
-        Queueing::Wire(discipline) => {
-            wire.queue.discipline = discipline;
-            None
-        }
-        Queueing::Shared(shared) => Some(shared),
-    };
     LineSettings {
         name,
         wire,
-        shared,
         processing,
         arq,
         fec,
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Queueing {
-    Wire(Discipline),
-    Shared(SharedDiscipline),
-}
-
-/// Why a text is no discipline of a line or no processing.
+/// Why a text is no processing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError(String);
 
@@ -188,95 +139,6 @@ impl fmt::Display for LineError {
 
 fn wrong(error: impl fmt::Display) -> LineError {
     LineError(error.to_string())
-}
-
-impl std::str::FromStr for Queueing {
-    type Err = LineError;
-
-    fn from_str(text: &str) -> Result<Queueing, LineError> {
-        let bytes = |text: &str| text.parse::<Bytes>().map(|bytes| bytes.0).map_err(wrong);
-        let time = |text: &str| {
-            text.parse::<Time>()
-                .map(std::time::Duration::from)
-                .map_err(wrong)
-        };
-        let (kind, mut parts) = parts(text);
-        let ecn = parts.last() == Some(&"ecn");
-        if ecn {
-            parts.pop();
-        }
-        let codel = Duration::from_micros(CODEL_TARGET_US);
-        let interval = Duration::from_micros(CODEL_INTERVAL_US);
-        let shared = match (kind, parts.as_slice(), ecn) {
-            ("drr", [quantum, limit], false) => SharedDiscipline::Drr {
-                quantum_bytes: bytes(quantum)?,
-                flow_bytes_max: Some(bytes(limit)?),
-            },
-            ("drr", [quantum], false) => SharedDiscipline::Drr {
-                quantum_bytes: bytes(quantum)?,
-                flow_bytes_max: None,
-            },
-            ("short-first", [threshold], false) => SharedDiscipline::ShortFirst {
-                threshold_bytes: bytes(threshold)?,
-            },
-            ("fq-codel", [], _) => SharedDiscipline::FqCodel {
-                quantum_bytes: FQ_CODEL_QUANTUM_BYTES,
-                target: codel,
-                interval,
-                ecn,
-            },
-            ("fq-codel", [quantum], _) => SharedDiscipline::FqCodel {
-                quantum_bytes: bytes(quantum)?,
-                target: codel,
-                interval,
-                ecn,
-            },
-            ("fq-codel", [quantum, target, interval], _) => SharedDiscipline::FqCodel {
-                quantum_bytes: bytes(quantum)?,
-                target: time(target)?,
-                interval: time(interval)?,
-                ecn,
-            },
-            ("codel", [], true) => SharedDiscipline::CodelEcn {
-                target: codel,
-                interval,
-            },
-            ("codel", [target, interval], true) => SharedDiscipline::CodelEcn {
-                target: time(target)?,
-                interval: time(interval)?,
-            },
-            ("red", [least, most, share], _) => {
-                let (least, most) = (bytes(least)?, bytes(most)?);
-                let share = share.parse::<Share>().map_err(wrong)?.0;
-                if least >= most {
-                    let message = format!("{text:?}: RED begins below where it ends");
-                    return Err(LineError(message));
-                }
-                SharedDiscipline::Red {
-                    least_bytes: least,
-                    most_bytes: most,
-                    probability_max: share,
-                    ecn,
-                }
-            }
-            _ => {
-                return match text.parse::<Discipline>() {
-                    Ok(discipline) => Ok(Queueing::Wire(discipline)),
-                    // Times and sizes have errors of their own.
-                    Err(error) if ["codel", "ecn"].contains(&kind) && !parts.is_empty() => {
-                        Err(wrong(error))
-                    }
-                    Err(_) => Err(LineError(format!(
-                        "{text:?} is no queue discipline: write it as in drop-tail, \
-                         drr:19500b or drr:19500b,1250kb (quantum, a flow's bound), short-first:50kb, codel, codel:5ms,100ms, \
-                         fq-codel, fq-codel:1514b,5ms,100ms, red:100kb,300kb,10%, each of the last three \
-                         with ,ecn at will, or ecn:30kb"
-                    ))),
-                };
-            }
-        };
-        Ok(Queueing::Shared(shared))
-    }
 }
 
 /// Attempts, and how long after a failed one the next begins.
@@ -338,38 +200,6 @@ impl std::str::FromStr for Processing {
 mod tests {
     use super::*;
 
-    fn shared(text: &str) -> SharedDiscipline {
-        match text.parse().unwrap() {
-            Queueing::Shared(shared) => shared,
-            Queueing::Wire(discipline) => panic!("{discipline:?}"),
-        }
-    }
-
-    #[test]
-    fn the_disciplines_of_a_wire_are_those_of_a_line_and_there_are_more() {
-        let wire: Queueing = "codel:5ms,100ms".parse().unwrap();
-        assert_eq!(wire, Queueing::Wire("codel".parse().unwrap()));
-        assert_eq!(
-            shared("drr:19500b,1220kb"),
-            SharedDiscipline::Drr {
-                quantum_bytes: 19_500,
-                flow_bytes_max: Some(1220 * 1024)
-            }
-        );
-        assert_eq!(shared("fq-codel:1514b,5ms,100ms"), shared("fq-codel"));
-        assert_ne!(shared("fq-codel:ecn"), shared("fq-codel"));
-        assert_eq!(shared("codel:5ms,100ms,ecn"), shared("codel:ecn"));
-        assert_eq!(
-            shared("red:100kb,300kb,10%,ecn"),
-            SharedDiscipline::Red {
-                least_bytes: 100 << 10,
-                most_bytes: 300 << 10,
-                probability_max: 0.1,
-                ecn: true
-            }
-        );
-    }
-
     #[test]
     fn links_that_repeat_and_codes_are_read_as_they_are_written() {
         let arq = arq_of("7:200us").unwrap();
@@ -398,26 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_discipline_is_told_how_to_write_one() {
-        let error = |text: &str| text.parse::<Queueing>().unwrap_err().0;
-        for text in ["drr", "sfq", "red:1kb", "drr:1kb,2kb,ecn"] {
-            assert!(
-                error(text).starts_with(&format!("{text:?} is no queue discipline: ")),
-                "{text}"
-            );
-        }
-        assert_eq!(
-            error("drr:5,1kb"),
-            "\"5\" is no size: write it as in 256kb, 1mb or 15000b"
-        );
-        assert_eq!(
-            error("red:3kb,2kb,10%"),
-            "\"red:3kb,2kb,10%\": RED begins below where it ends"
-        );
-        assert_eq!(
-            error("codel:500ns,100ms"),
-            "500ns is finer than CoDel counts: whole microseconds"
-        );
+    fn a_processing_time_may_be_masked() {
         let processing = |text: &str| text.parse::<Processing>();
         let masked = processing("12us:masked").unwrap();
         assert_eq!(

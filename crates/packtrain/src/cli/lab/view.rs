@@ -248,6 +248,7 @@ fn dropped(direction: &DirectionStatus) -> String {
     let reasons = [
         ("queue full", dropped.queue_full),
         ("codel", dropped.codel),
+        ("early", dropped.early),
         ("cut", dropped.cut),
         ("lost", dropped.loss),
         ("bit errors", dropped.bit_errors),

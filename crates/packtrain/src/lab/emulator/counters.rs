@@ -80,6 +80,9 @@ impl DirectionStatus {
 pub struct Dropped {
     pub queue_full: u64,
     pub codel: u64,
+    /// By random early detection.
+    #[serde(default)]
+    pub early: u64,
     pub cut: u64,
     pub loss: u64,
     pub bit_errors: u64,
@@ -95,6 +98,7 @@ impl Dropped {
     pub fn total(&self) -> u64 {
         self.queue_full
             + self.codel
+            + self.early
             + self.cut
             + self.loss
             + self.bit_errors
@@ -146,6 +150,7 @@ impl Meter {
             dropped: Dropped {
                 queue_full: counters.queue_full,
                 codel: counters.codel,
+                early: counters.early,
                 cut: counters.cut,
                 loss: counters.lost,
                 bit_errors: counters.bit_errors + counters.corrupted,

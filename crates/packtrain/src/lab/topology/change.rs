@@ -54,7 +54,8 @@ pub struct Change {
     #[arg(long, value_name = "SIZE")]
     pub queue: Option<QueueLimit>,
 
-    /// What becomes of the wire's queue: drop-tail, codel, codel:TARGET,INTERVAL or ecn:SIZE.
+    /// What becomes of the wire's queue: drop-tail, codel[:TARGET,INTERVAL], fq-codel[:QUANTUM[,TARGET,INTERVAL]],
+    /// red:LEAST,MOST,SHARE, each of these three also with `,ecn`, drr[:QUANTUM[,LIMIT]], short-first[:SIZE] or ecn:SIZE.
     #[arg(long, value_name = "HOW")]
     pub queue_discipline: Option<Discipline>,
 

@@ -33,9 +33,19 @@ mod tests {
     #[test]
     fn every_setting_survives_its_way_through_json() {
         let losses = ["1%", "gilbert:1%,25%,0%,100%", "every:100", "frames:3,7"];
-        let disciplines = ["drop-tail", "codel:5ms,100ms", "ecn:30kb", "codel"];
         let jitters = ["1ms", "normal:1ms", "pareto:1ms,unordered", "0"];
-        for ((loss, discipline), jitter) in losses.into_iter().zip(disciplines).zip(jitters) {
+        let disciplines = [
+            "drop-tail",
+            "codel:ecn",
+            "ecn:30kb",
+            "codel",
+            "drr:19500b,1250kb",
+            "fq-codel",
+            "short-first",
+            "red:1kb,2kb,2.5%,ecn",
+        ];
+        let others = losses.into_iter().zip(jitters).cycle();
+        for (discipline, (loss, jitter)) in disciplines.into_iter().zip(others) {
             let direction = Direction {
                 port: Port {
                     rate_bps: Some(1_000_000),
@@ -60,5 +70,12 @@ mod tests {
             let json = serde_json::to_string(&direction).unwrap();
             assert_eq!(serde_json::from_str::<Direction>(&json).unwrap(), direction);
         }
+    }
+
+    #[test]
+    fn a_lab_that_was_made_before_codel_could_mark_is_still_read() {
+        let before = r#"{"co_del":{"target_us":5000,"interval_us":100000}}"#;
+        let read = serde_json::from_str::<Discipline>(before).unwrap();
+        assert_eq!(read.to_string(), "codel:5ms,100ms");
     }
 }

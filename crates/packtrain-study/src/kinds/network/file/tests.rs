@@ -106,7 +106,9 @@ fn everything_that_the_file_says_is_in_the_settings() {
     let bottleneck = &network.lines[0];
     assert_eq!(bottleneck.wire.rate, "1gbit:ip".parse().ok());
     assert_eq!(bottleneck.wire.bit_error_rate, Some(1e-9));
-    assert!(bottleneck.shared.is_some() && bottleneck.processing.unwrap().masked);
+    let discipline = bottleneck.wire.queue.discipline;
+    assert_eq!(discipline.to_string(), "drr:19500b,1250000b");
+    assert!(bottleneck.processing.unwrap().masked);
     assert_eq!(network.lines[1].wire.rate, None);
 
     let rocks = &network.flows[0];

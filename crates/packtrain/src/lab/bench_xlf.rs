@@ -1,0 +1,74 @@
+//! `packtrain bench xlf`: very large frames for elephants beside packets for mice, as the XLF paper has it, live. Each
+//! part stands on hosts and wires of its own, measures with and without what is promised in turns, and says by the
+//! line's own counters which path carried its frames.
+
+mod cables;
+mod ecn;
+mod flows;
+mod jain;
+mod units;
+mod wires;
+
+use std::path::Path;
+
+use super::bench_options::{Options, Rounds};
+use super::namespaces::clean_up_on_signals;
+use super::one_link::Bench;
+use super::one_link::figure::Runs;
+use super::one_link::stage::SETTLE;
+use super::one_link::way::Way;
+use super::{Result, pause};
+
+/// What can be measured alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Who gets what of a line, 10 flows of packets and 10 of XL frames: drop tail, and by bytes
+    Jain,
+    /// XL frames that are dropped, and marked instead
+    Ecn,
+    /// Data units and processor time for a GB of one elephant, against packets of 1500 bytes
+    Units,
+}
+
+impl Rounds for Part {}
+
+type Measure = fn(&mut Bench, &Path) -> Result<()>;
+
+/// In this order.
+const PARTS: [(Part, Measure); 3] = [
+    (Part::Jain, jain::measure),
+    (Part::Ecn, ecn::measure),
+    (Part::Units, units::measure),
+];
+
+/// Measures everything, prints the tables, and writes the report. Whether every promise holds.
+pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
+    super::check_available()?;
+    clean_up_on_signals()?;
+    let mut bench = Bench::new(options.rounds());
+    for (part, measure) in PARTS {
+        if options.wants(&part) {
+            measure(&mut bench, packtrain)?;
+        }
+    }
+    bench.finish(options)
+}
+
+/// Measures each way in turns; who begins alternates as well.
+fn in_turns<T>(
+    bench: &mut Bench,
+    part: &str,
+    mut measure: impl FnMut(&mut Bench, Way) -> Result<T>,
+) -> Result<Runs<T>> {
+    let mut ways = cables::WAYS;
+    let mut runs = Runs::of_ways(&ways);
+    for round in 0..bench.rounds {
+        eprintln!("{part}: round {} of {}", round + 1, bench.rounds);
+        for way in ways {
+            pause(SETTLE);
+            runs.push(way, measure(bench, way)?);
+        }
+        ways.rotate_left(1);
+    }
+    Ok(runs)
+}
