@@ -254,7 +254,9 @@ impl HeldWithin {
             if waiting == 0 || replays {
                 continue;
             }
-            let may_go_again = peer.paths.len() > 1 || station.repairs;
+            // … or what an only link loses by bits that are wrong.
+            let mends = peer.paths.iter().any(|path| path.size.mends);
+            let may_go_again = peer.paths.len() > 1 || station.repairs || mends;
             if may_go_again && station.may_wait_for_an_answer(peer, now) {
                 continue;
             }
