@@ -10,6 +10,7 @@ use crate::elephants::ELEPHANT_BYTES;
 use crate::queue::shares::Weight;
 use crate::sand::{SAND_DELAY_MAX, SandBound};
 use crate::time::Duration;
+pub use crate::unit_size::SizeLaw;
 use crate::wire::dfap;
 use crate::wire::ethernet::MacAddr;
 
@@ -161,6 +162,8 @@ pub struct Config {
     pub direct_frames: bool,
     /// The VLAN in which direct frames may go where marks do not pass; nobody else uses it between these links.
     pub direct_vlan: Option<u16>,
+    /// By what the length of trains is chosen.
+    pub size: SizeLaw,
     /// Offer to take coded trains, and send them to who takes them.
     pub coded_trains: bool,
     /// What payload to and from nodes that have the same one is compressed with.
@@ -278,6 +281,7 @@ impl Config {
             marked_frames: true,
             direct_frames: false,
             direct_vlan: None,
+            size: SizeLaw::default(),
             coded_trains: true,
             dictionary: None,
             mixing_ns: MIXING_NS_EXPECTED,

@@ -88,6 +88,7 @@ mod rest;
 mod retire;
 mod sand;
 mod silence;
+mod size;
 mod snapshot;
 mod tell;
 mod tiers;

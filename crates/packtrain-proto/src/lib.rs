@@ -43,5 +43,6 @@ pub mod too_big;
 pub mod train_sizes;
 pub mod trunk;
 pub mod turns;
+pub mod unit_size;
 pub mod waiting;
 pub mod wire;

@@ -15,7 +15,7 @@ mod direct;
 mod path;
 
 pub use direct::{Closures, DirectSnapshot, EngineBecause, SmallFrameRates};
-pub use path::{PathBecause, PathMeasures};
+pub use path::{PathBecause, PathMeasures, PathSize};
 
 macro_rules! reasons {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -461,6 +461,7 @@ pub struct PathSnapshot {
     pub queued_frames: u64,
     pub state: PathState,
     pub measures: PathMeasures,
+    pub size: PathSize,
     /// Which frames may go by it past the engine.
     pub direct: Option<OpenTo>,
     /// By what those are known; `None`: nothing was answered yet.

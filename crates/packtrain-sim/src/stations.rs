@@ -174,6 +174,11 @@ impl Stations {
         self.core.simulator()
     }
 
+    /// Where wires can be changed while they carry.
+    pub fn simulator_mut(&mut self) -> &mut Simulator {
+        self.core.simulator_mut()
+    }
+
     fn happen(&mut self, event: Event) {
         match event {
             Event::Network => self.network(),

@@ -10,6 +10,7 @@ pub mod links;
 pub mod liveness;
 pub mod repair;
 pub mod sand;
+pub mod size;
 pub mod values;
 
 use std::time::Duration;
@@ -30,6 +31,7 @@ use crate::settings::liveness::LivenessSettings;
 use crate::settings::packing::PackPolicy;
 use crate::settings::repair::RepairPolicy;
 use crate::settings::sand::SandDelay;
+use crate::settings::size::SizePolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
 
 /// Smallest MTU of a member link: below, the headers of a train would be most of it, and IPv4
@@ -65,6 +67,8 @@ pub struct Settings {
     /// What links lose that live goes again in so short a time.
     pub repair: RepairPolicy,
     pub max_sand_delay: SandDelay,
+    /// By what the length of trains is chosen.
+    pub size: SizePolicy,
     /// Links of a higher tier carry trains also while all of the lower ones are full.
     pub tier_spill: bool,
     pub flows: FlowSettings,
@@ -105,6 +109,7 @@ impl Settings {
             liveness: LivenessSettings::default(),
             repair: RepairPolicy::default(),
             max_sand_delay: SandDelay::default(),
+            size: SizePolicy::default(),
             tier_spill: false,
             flows: FlowSettings::default(),
             mode: ModePolicy::default(),

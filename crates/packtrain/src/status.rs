@@ -347,6 +347,21 @@ pub struct PeerLink {
     pub mtu: Option<u16>,
     #[serde(default)]
     pub mtu_of_ends: Option<u16>,
+    /// Payload bytes of the longest train that is made for it, and why: `unit_size::SizeBecause` in a word.
+    #[serde(default)]
+    pub size_bytes: u16,
+    #[serde(default)]
+    pub size_because: String,
+    /// Of a bit to be wrong, of how many trains that is known, and how many of them were lost. Null while too few were.
+    #[serde(default)]
+    pub bit_error_rate: Option<f64>,
+    #[serde(default)]
+    pub bit_error_trains: Option<u64>,
+    #[serde(default)]
+    pub bit_error_lost: Option<u64>,
+    /// It is the only one, and loses by that: what it loses goes again.
+    #[serde(default)]
+    pub mends: bool,
     /// Of a million trains of the last seconds, those that were lost: ours, and the peer's.
     #[serde(default)]
     pub tx_loss_ppm: Option<u32>,

@@ -25,6 +25,8 @@ use crate::wire::train::DirectReport;
 
 /// Fewer frames than these say nothing of loss.
 const JUDGED_MIN: u32 = 64;
+/// … unless so many of them are missing, and so most are.
+const MISSING_MIN: i32 = 4;
 /// So many samples in a row show what a marker that may overtake says of loss.
 const OVERTAKEN: usize = 4;
 /// One in so many, and at least so many.
@@ -342,7 +344,8 @@ impl DirectCounts {
             self.samples = 0;
             return self.judge(sent, missing, overtakes);
         }
-        if since < JUDGED_MIN {
+        let are_most = !overtakes && more >= MISSING_MIN && more.unsigned_abs() * 2 >= since;
+        if since < JUDGED_MIN && !are_most {
             return None;
         }
         judged.sent = sent;

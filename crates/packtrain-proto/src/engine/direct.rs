@@ -14,6 +14,7 @@ use crate::stats::EngineBecause;
 use crate::time::Instant;
 use crate::trunk::balance::Standing;
 use crate::trunk::path_mtu::PathMtu;
+use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::hello::capability;
 
 /// What the owner was last told to read.
@@ -185,6 +186,10 @@ impl Engine {
         if self.config.mtu > payload_max || !link.carries_trains() || !path.is_open() {
             return Err(EngineBecause::Mtu);
         }
+        let frame_max = usize::from(self.config.mtu) + HEADER_LEN;
+        if path.size.chosen().is_some_and(|bytes| bytes < frame_max) {
+            return Err(EngineBecause::Size);
+        }
         let (open_to, because) = match past_gates && path.direct.is_known() {
             true => (OpenTo::All, None),
             false => self.open_to(peer, link, path),
@@ -231,6 +236,9 @@ impl Engine {
             (OpenTo::Nobody, Some(EngineBecause::Unanswered))
         } else if let Some(because) = gates.iter().find_map(|gate| gate.closed_because()) {
             (OpenTo::Classes, Some(because))
+        } else if path.errors.wants_trains() && peer.paths.len() == 1 {
+            // Only the engine sees what is lost, and sends it again.
+            (OpenTo::Classes, Some(EngineBecause::BitErrors))
         } else if self.has_several_ways(peer) && self.config.balance == Balance::Duplicate {
             // Only the engine sends twice.
             (OpenTo::Classes, Some(EngineBecause::SeveralLinks))

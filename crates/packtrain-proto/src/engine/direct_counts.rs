@@ -190,6 +190,7 @@ impl Engine {
             self.ask_for_direct(slot, link);
         }
         self.on_direct_signal((slot, link), heard.signal, now);
+        self.note_unnumbered_loss(slot, now);
         if is_new || was_striped != is_striped {
             self.publish_paths();
         }

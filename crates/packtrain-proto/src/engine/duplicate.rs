@@ -5,7 +5,7 @@
 //! or dies: no train waits for a second one, and where no other link has room there is none.
 
 use super::Engine;
-use super::paths::{second_path, train_bytes_max};
+use super::paths::{pass_bytes_max, second_path};
 use super::transmit::Outgoing;
 use crate::buffer::Buffer;
 use crate::config::{Balance, LinkId, NodeId};
@@ -66,7 +66,7 @@ impl Engine {
         let (slot, node_id) = second.peer;
         let peer = self.peers.get(slot).filter(|peer| peer.node_id == node_id);
         let at = peer.and_then(|peer| {
-            let fits = |path: &Path| second.message.len() <= train_bytes_max(&self.links, path);
+            let fits = |path: &Path| second.message.len() <= pass_bytes_max(&self.links, path);
             let mut paths = peer.paths.iter();
             paths.position(|path| path.link == second.link && fits(path))
         });

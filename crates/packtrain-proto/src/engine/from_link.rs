@@ -176,6 +176,7 @@ impl Engine {
             return self.drop_frame(frame, DropReason::BadLane);
         }
         let own_incarnation = peer.incarnation(self.config.node_id);
+        let mut has_error_news = false;
         for ack in train.acks() {
             if ack.incarnation != own_incarnation {
                 self.counters.drops.count(DropReason::StaleIncarnation);
@@ -204,6 +205,7 @@ impl Engine {
                     if path.flight.take_long_lost() {
                         path.doubt_mtu(now);
                     }
+                    has_error_news |= path.flight.has_error_news(now);
                     taken
                 }
             };
@@ -226,6 +228,9 @@ impl Engine {
         }
         peer.hear_lane(lane, head.train_sequence, &self.config.limits);
         self.repair_missing(slot, now);
+        if has_error_news {
+            self.follow_sizes(slot, now);
+        }
         self.step_drain(now);
         if let Some(report) = train.direct_report() {
             self.on_direct_report((slot, link), by, &report, now);

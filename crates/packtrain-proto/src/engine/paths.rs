@@ -97,29 +97,23 @@ pub(super) fn rate_bps(link: &Link, path: &Path, now: Instant) -> Option<u64> {
 }
 
 /// Bytes of the largest train that passes this path; 0: none does.
-pub(super) fn train_bytes_max(links: &[Link], path: &Path) -> usize {
-    link_of(links, path).map_or(0, |link| path.train_max(link.frame_max()))
+pub(super) fn pass_bytes_max(links: &[Link], path: &Path) -> usize {
+    link_of(links, path).map_or(0, |link| path.pass_max(link.frame_max()))
 }
 
-/// Bytes of the largest train that each of the open paths to the peer carries.
-pub(super) fn train_sizes(links: &[Link], peer: &Peer) -> impl Iterator<Item = usize> {
-    let sizes = peer.paths.iter().map(|path| train_bytes_max(links, path));
+/// Bytes of the largest train that passes each of the open paths to the peer.
+pub(super) fn pass_sizes(links: &[Link], peer: &Peer) -> impl Iterator<Item = usize> {
+    let sizes = peer.paths.iter().map(|path| pass_bytes_max(links, path));
     sizes.filter(|&bytes| bytes > 0)
 }
 
-/// Bytes of the largest train that all of them carry: one that is sent again must fit whichever is left.
-pub(super) fn passes_max(links: &[Link], peer: &Peer) -> Option<usize> {
-    train_sizes(links, peer).min()
-}
-
-/// … and that is made: none of them is held by it for so long that small frames would have to wait.
+/// Bytes of the largest train that is made for any of them, and passes all: one that is sent again must fit whichever is left. How long
+/// those are that are made for each is its own business.
 pub(super) fn train_max(links: &[Link], peer: &Peer) -> Option<usize> {
-    let passes = |path| train_bytes_max(links, path);
-    let sizes = peer
-        .paths
-        .iter()
-        .map(|path| passes(path).min(path.sand_max));
-    sizes.filter(|&bytes| bytes > 0).min()
+    let passes = pass_sizes(links, peer).min()?;
+    let made = |path: &Path| Some(path.train_max(link_of(links, path)?.frame_max()));
+    let longest = peer.paths.iter().filter_map(made).max();
+    longest.map(|longest| longest.min(passes))
 }
 
 /// Whether something that waits for the peer need not wait for more.
@@ -325,7 +319,7 @@ pub(super) fn second_path(
     let turn = |c: &Candidate| c.link.0.wrapping_sub(first.link.0);
     let may = all.iter().filter(|c| {
         let works = c.standing <= Standing::Held && c.settings.tier == first.settings.tier;
-        let fits = || c.has_room && bytes <= train_bytes_max(links, &peer.paths[c.at]);
+        let fits = || c.has_room && bytes <= pass_bytes_max(links, &peer.paths[c.at]);
         c.at != first.at && works && fits()
     });
     may.min_by_key(|c| (c.finish(bytes), turn(c))).map(|c| c.at)
@@ -393,7 +387,7 @@ pub(super) fn best_path_again(
     if let [path] = &peer.paths[..] {
         return has_room_alone(links, path, now).then_some(0);
     }
-    let fits = |c: &Candidate| bytes <= train_bytes_max(links, &peer.paths[c.at]);
+    let fits = |c: &Candidate| bytes <= pass_bytes_max(links, &peer.paths[c.at]);
     let shows_life =
         |c: &Candidate| c.standing == Standing::Open && peer.paths[c.at].flight.shows_life(now);
     // A copy behind that of which it is one brings nothing, however late the others are.

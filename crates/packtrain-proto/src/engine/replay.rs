@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 
 use super::Engine;
-use super::paths::{best_path_again, charge_weighted, has_room, link_of, passes_max, train_sizes};
+use super::paths::{best_path_again, charge_weighted, has_room, link_of, pass_sizes};
 use super::repair::LOSSLESS_WITHIN;
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
@@ -334,7 +334,7 @@ impl Engine {
             && let Some(waiting) = peer.tx_of(lane).replay.first()
         {
             let len = len_again(&waiting.message);
-            let open = train_sizes(&self.links, peer);
+            let open = pass_sizes(&self.links, peer);
             // A closed path may never come back: where another is open, no train waits for it.
             let is_too_large = open.max().is_some_and(|len_max| len > len_max);
             let at = match is_too_large {
@@ -420,7 +420,7 @@ impl Engine {
                 continue;
             };
             let peer = self.peers.get_mut(slot)?;
-            let len_max = passes_max(&self.links, peer).unwrap_or(0);
+            let len_max = pass_sizes(&self.links, peer).min().unwrap_or(0);
             let works = |path: &Path| !path.is_silent() && link_of(&self.links, path).is_some();
             let interval_max = match peer.paths.iter().any(works) {
                 true => TRY_INTERVAL_MAX,

@@ -9,9 +9,9 @@ use crate::coding::worth::Compressor;
 use crate::peer::{Path, Peer};
 use crate::stats::{
     ClassSnapshot, CodingSnapshot, DfapSnapshot, DictionarySnapshot, DictionaryUnused,
-    HostSnapshot, LagUse, LinkSnapshot, LivenessSnapshot, PathMeasures, PathSnapshot, PathState,
-    PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, SandSnapshot, Snapshot,
-    StationSnapshot, Traffic,
+    HostSnapshot, LagUse, LinkSnapshot, LivenessSnapshot, PathMeasures, PathSize, PathSnapshot,
+    PathState, PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, SandSnapshot,
+    Snapshot, StationSnapshot, Traffic,
 };
 use crate::time::Instant;
 use crate::trunk::hold_times::HoldTimes;
@@ -160,6 +160,7 @@ impl Engine {
                         direct_stripes: way.is_some_and(|way| way.stripes),
                         direct_mark: kind_in_use(path),
                         direct_marks_refused: self.kinds_refused(peer, path),
+                        size: self.path_size(peer, path, now),
                         ..path_snapshot(path, peer, now)
                     }
                 })
@@ -289,6 +290,7 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         state: PathState::Open,
         queued_frames: 0,
         measures: measures(path, peer, now),
+        size: PathSize::default(),
         direct: None,
         direct_mark: None,
         direct_marks_refused: Vec::new(),

@@ -285,6 +285,7 @@ impl Engine {
         self.introduce_marks(now);
         self.look_who_is_full(now);
         self.look_whether_calm(now);
+        self.follow_all_sizes(now);
         self.watch_all(now);
     }
 }

@@ -403,7 +403,7 @@ impl Engine {
         let mark = mark_for(&self.config, peer, link, now).filter(|_| has_one_link);
         let train_max = match peer.paths.len() {
             1 => path.train_max(link.frame_max()),
-            _ => train_max(&self.links, peer)?,
+            _ => train_max(&self.links, peer)?.min(path.train_max(link.frame_max())),
         };
         let sand_max = at_once_max(link, path, self.config.sand(), now);
         let train_max = train_max.min(sand_max);
@@ -416,7 +416,7 @@ impl Engine {
             &mut self.worths,
             now,
         );
-        let way = Way {
+        let mut way = Way {
             own: self.config.address,
             peer: peer.address,
             train_max,
@@ -446,7 +446,11 @@ impl Engine {
             lane,
             sequence: peer.tx_of(lane).next_train,
         };
-        let goes = way.next(&mut peer.queues, &mut surroundings);
+        // What goes as it is says nothing of what the link loses.
+        let could_mend = peer.could_mend();
+        let errors = &mut peer.paths[path_at].errors;
+        let mut samples = |bytes: usize| could_mend && errors.samples(bytes);
+        let goes = way.next(&mut peer.queues, &mut samples, &mut surroundings);
         let mut is_coded = false;
         let mut filled = None;
         let mut as_it_is = None;

@@ -79,10 +79,12 @@ impl Way<'_> {
             && !frame.looks_random()
     }
 
-    /// How the next frame goes. `None`: CoDel has dropped all there was.
+    /// How the next frame goes; `samples`: whether one goes in a train that could go as it is, and then no other one does in that.
+    /// `None`: CoDel has dropped all there was.
     pub(super) fn next(
-        &self,
+        &mut self,
         queues: &mut FlowQueues,
+        samples: &mut dyn FnMut(usize) -> bool,
         with: &mut Surroundings<'_>,
     ) -> Option<Goes> {
         let (now, aqm) = (with.now, with.aqm);
@@ -91,7 +93,11 @@ impl Way<'_> {
         })?;
         let is_only = queues.frames() == 1;
         let head = queues.head(flow);
-        if !self.goes_alone(head, with) {
+        let could = self.goes_alone(head, with);
+        if could && samples(largest_on_wire(head)) {
+            self.mark = None;
+        }
+        if !could || self.mark.is_none() {
             return Some(Goes::ByTrain {
                 is_incompressible: is_only && !self.shrinks(head, with),
             });
@@ -207,7 +213,9 @@ pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link, now: Instant) 
     // A network that does not let one of our marks pass does not let the other.
     let is_passed =
         |path: &Path| path.direct.is_known() && path.direct_kinds.kind() == DirectKind::Source;
-    let may_pass = |path: &Path| !both_take_direct(config, peer) || is_passed(path);
+    let may_pass = |path: &Path| {
+        !path.errors.wants_trains() && (!both_take_direct(config, peer) || is_passed(path))
+    };
     let usable = config.marked_frames
         && peer.capabilities & capability::MARKED_FRAMES != 0
         && peer.paths.len() == 1

@@ -15,11 +15,13 @@ use crate::time::{Duration, Instant};
 use crate::trunk::balance::admission::Admission;
 use crate::trunk::balance::weighted::Served;
 use crate::trunk::damping::Damping;
+use crate::trunk::error_watch::ErrorWatch;
 use crate::trunk::flight::Flight;
 use crate::trunk::lane::LaneId;
 use crate::trunk::liveness::Session;
 use crate::trunk::path_mtu::PathMtu;
 use crate::trunk::told::{ToldRate, ToldState};
+use crate::unit_size::{Conditions, UnitSize};
 use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::hello::{LINKS_MAX, LinkRecord};
 use crate::wire::liveness::State;
@@ -57,6 +59,10 @@ pub struct Path {
     pub mtu: Option<PathMtu>,
     /// Bytes of the longest frame that goes by it at once, so that small ones need not wait.
     pub sand_max: usize,
+    /// How long trains are made by it.
+    pub size: UnitSize,
+    /// Whether it loses by bit errors, where it is the only one.
+    pub errors: ErrorWatch,
     /// What it has carried for its weight.
     pub served: Served,
     /// Whether others are to wait for what it carries.
@@ -102,6 +108,8 @@ impl Path {
             trains_tx: 0,
             mtu: None,
             sand_max: usize::MAX,
+            size: UnitSize::default(),
+            errors: ErrorWatch::default(),
             served: Served::default(),
             admission: Admission::default(),
             direct: DirectCounts::default(),
@@ -147,11 +155,36 @@ impl Path {
         }
     }
 
-    /// Bytes of the largest train that passes it, outer header included, over our link of `frame_max`.
+    /// Bytes of the largest train that is made for it, outer header included, over our link of `frame_max`.
     pub fn train_max(&self, frame_max: usize) -> usize {
+        self.size.limit(self.pass_max(frame_max)).min(self.sand_max)
+    }
+
+    /// … that passes it.
+    pub fn pass_max(&self, frame_max: usize) -> usize {
         let nominal = self.nominal_max(frame_max);
         let found = self.mtu.as_ref().map(PathMtu::bytes);
         found.map_or(nominal, |found| found.min(nominal))
+    }
+
+    /// What decides how long trains by it are, over our link of `frame_max`. `whole`: of a train that has the longest frame of `pt0` whole.
+    /// `repairs`: what it loses goes, or would go, again.
+    pub fn conditions(
+        &self,
+        (frame_max, whole): (usize, usize),
+        repairs: bool,
+        now: Instant,
+    ) -> Conditions {
+        let asks = self.mtu.is_some();
+        Conditions {
+            nominal: self.nominal_max(frame_max),
+            passes: self.pass_max(frame_max),
+            error_rate: self.flight.errors().map(|known| known.rate),
+            repairs,
+            round_trip: self.flight.round_trip(),
+            whole,
+            doubted: self.flight.black_hole_above(now).filter(|_| !asks),
+        }
     }
 
     /// … as both ends say.

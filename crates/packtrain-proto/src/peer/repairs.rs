@@ -7,6 +7,12 @@ use crate::trunk::lane::{LaneId, Lanes};
 use crate::wire::hello::capability;
 use crate::wire::sequence::Sequence;
 
+/// By the only link there is, what goes again may be lost as well, and has nowhere else to go: as often it may be tried in the time.
+const TRIES_ALONE: u32 = 6;
+/// … each of which takes so much longer where nothing comes behind it.
+const TAIL_ALONE: Duration = Duration::from_millis(10);
+const WITHIN_ALONE_MAX: Duration = Duration::from_secs(1);
+
 /// Until when what was lost goes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairUntil {
@@ -29,7 +35,7 @@ impl Peer {
         }
         let within = match self.tx_of(lane).repairs {
             Repairs::Off => None,
-            Repairs::Line => self.repair_within.filter(|_| self.paths.len() > 1),
+            Repairs::Line => self.within_by_line(),
             Repairs::Within(within) => Some(within),
             Repairs::Lossless => return Some(RepairUntil::Arrived),
         };
@@ -38,6 +44,27 @@ impl Peer {
             paths.any(|path| path.flight.repaired_after() <= *within)
         };
         within.filter(in_time).map(RepairUntil::After)
+    }
+
+    /// There is one link, and it loses by bits that are wrong.
+    fn mends(&self) -> bool {
+        matches!(&self.paths[..], [path] if path.errors.mends())
+    }
+
+    /// What the only link loses by bits that are wrong could go again.
+    pub fn could_mend(&self) -> bool {
+        self.waits_for_repairs() && self.repair_within.is_some()
+    }
+
+    fn within_by_line(&self) -> Option<Duration> {
+        let within = self.repair_within?;
+        match &self.paths[..] {
+            [path] => path.errors.mends().then(|| {
+                let longer = (path.flight.repaired_after() + TAIL_ALONE) * TRIES_ALONE;
+                longer.clamp(within, WITHIN_ALONE_MAX.max(within))
+            }),
+            _ => Some(within),
+        }
     }
 
     /// Of which that is so.
@@ -77,7 +104,9 @@ impl Peer {
     /// What of this lane is lost goes again even by the only link that there is.
     pub fn may_go_again_alone(&self, lane: LaneId) -> bool {
         let lane = self.lane_towards(lane);
-        self.tx_of(lane).repairs.are_asked_for() && self.repairs(lane).is_some()
+        let repairs = self.tx_of(lane).repairs;
+        let is_wanted = repairs.are_asked_for() || repairs == Repairs::Line && self.mends();
+        is_wanted && self.repairs(lane).is_some()
     }
 
     /// What of this lane is lost goes again until it has arrived.

@@ -55,6 +55,10 @@ pub enum EngineBecause {
     Delay,
     /// Flows that were spread over links came in disorder.
     Disorder,
+    /// Trains are shorter than `pt0`'s frames, because the settings or the link want them so.
+    Size,
+    /// The link loses by bit errors, or it is looked whether it does: only the engine sees that, and sends again.
+    BitErrors,
 }
 
 /// How often the path past the engine was closed, by what closed it.

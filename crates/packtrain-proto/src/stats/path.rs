@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use crate::time::Duration;
+use crate::trunk::bit_errors::Estimate;
+use crate::unit_size::SizeBecause;
 
 /// Beside its round trips and its rate. `None`: never, or not lately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -24,6 +26,20 @@ pub struct PathMeasures {
     /// How much later than the first newer train by another link the peer's came by this one, on average over the last five
     /// to ten seconds. It was sent before that one: its way took so much longer at least.
     pub rx_later: Option<Duration>,
+}
+
+/// How long trains are that are made for a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PathSize {
+    /// Payload bytes of the longest, as of a link's MTU.
+    pub bytes: u16,
+    pub because: SizeBecause,
+    /// How many bits are wrong. `None`: too few trains were lost to say.
+    pub errors: Option<Estimate>,
+    /// It is the only one, loses by that, and what it loses goes again.
+    pub mends: bool,
+    /// It is looked whether it does.
+    pub looks: bool,
 }
 
 /// Why a path is used as it is, or is not.

@@ -8,11 +8,13 @@ use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
 use crate::time::{Duration, Instant};
+use crate::trunk::bit_errors::{BitErrors, Estimate};
 use crate::trunk::lane::{LaneId, TrainId};
 use crate::trunk::receipts::ACK_DELAY_MAX;
 use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
+use black_hole::BlackHole;
 use delivery::{Delivery, Sample};
 use long_lost::LongLost;
 pub use repair::Missing;
@@ -28,6 +30,8 @@ const UNPROVEN_MAX: usize = 16 * 1024;
 /// An acknowledgement names no train that is so far before its newest.
 pub const NAMED_MAX: usize = 64;
 const SILENCE_MIN: Duration = Duration::from_millis(200);
+/// A link that acknowledges something so soon after all that was out was given up had not died.
+const LIVED_WITHIN: Duration = Duration::from_secs(5);
 
 /// An acknowledgement of what was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -128,6 +132,8 @@ pub struct Flight {
     longest_arrived: usize,
     repair: Repair,
     unanswered: Unanswered,
+    bit_errors: BitErrors,
+    black_hole: BlackHole,
 }
 
 impl Flight {
@@ -153,6 +159,8 @@ impl Flight {
             longest_arrived: 0,
             repair: Repair::default(),
             unanswered: Unanswered::default(),
+            bit_errors: BitErrors::default(),
+            black_hole: BlackHole::default(),
         }
     }
 
@@ -203,6 +211,36 @@ impl Flight {
     /// Bytes of the longest train that the last acknowledgement named for the first time.
     pub fn longest_arrived(&self) -> usize {
         self.longest_arrived
+    }
+
+    /// Bytes of the largest train from now on.
+    pub fn set_train_max(&mut self, bytes: usize) {
+        self.delivery.set_mtu(bytes);
+    }
+
+    /// Trains were lost since bit errors were reckoned last, and it is time to.
+    pub fn has_error_news(&self, now: Instant) -> bool {
+        self.bit_errors.is_due(now)
+    }
+
+    /// How many bits are wrong, by what was acknowledged and what was lost while no queue stood. `None`: too little was lost to say.
+    pub fn reckon_errors(&mut self, now: Instant) -> Option<Estimate> {
+        self.bit_errors.reckon(now)
+    }
+
+    /// … as it was reckoned last.
+    pub fn errors(&self) -> Option<Estimate> {
+        self.bit_errors.estimate()
+    }
+
+    /// Trains wait somewhere on their way.
+    pub fn has_queue(&self) -> bool {
+        self.delivery.has_queue()
+    }
+
+    /// Nothing longer seems to arrive: bytes.
+    pub fn black_hole_above(&self, now: Instant) -> Option<usize> {
+        self.black_hole.above(now)
     }
 
     /// Several trains in a row were lost that were longer than all that arrived. Says so once.
@@ -419,6 +457,8 @@ impl Flight {
         let Ok(newest) = usize::try_from(ack.newest.distance_from(first)) else {
             return Ok(false); // older than all that is out
         };
+        self.bit_errors.on_time(now);
+        let is_clear = !self.delivery.has_queue();
         let mut sampled = None;
         let outstanding = self.outstanding;
         let (mut arrived, mut longest, lost_before) = (0, 0, self.lost);
@@ -430,12 +470,17 @@ impl Flight {
                 }
                 arrived += u64::from(bytes > 0);
                 longest = longest.max(bytes);
+                if is_clear && bytes > 0 {
+                    self.bit_errors.on_arrived(bytes as usize);
+                }
                 self.delivery.on_delivered(bytes);
                 sampled.get_or_insert((self.records[at].sample, at == newest));
             }
         }
         if let Some((sample, is_newest)) = sampled {
             self.note_progress(now);
+            self.bit_errors.on_life(LIVED_WITHIN, now);
+            self.black_hole.on_arrived(longest as usize);
             let delay_nanos = is_newest.then_some(ack.delay_nanos);
             let sequences = (ack.newest, self.next);
             self.delivery
@@ -446,6 +491,11 @@ impl Flight {
                 let bytes = self.give_up_record(at, release).unwrap_or(0);
                 self.lost += u64::from(bytes > 0);
                 self.long_lost.on_lost(bytes);
+                // Of what stands further before it nobody knows.
+                // Of what stands further before it nobody knows.
+                if is_clear && bytes > 0 && newest - at <= NAMED_MAX {
+                    self.bit_errors.on_lost(bytes as usize);
+                }
             }
         }
         self.long_lost.on_arrived(longest);
@@ -530,9 +580,19 @@ impl Flight {
     pub fn give_up(&mut self, now: Instant, release: &mut dyn FnMut(Buffer)) {
         let lost_before = self.lost;
         self.given_up_in_a_row += u32::from(self.in_flight > 0);
+        let mut shortest = usize::MAX;
         for at in 0..self.records.len() {
             self.remember_unanswered(at);
-            self.lost += u64::from(self.settle(at, release).is_some());
+            let bytes = self.settle(at, release);
+            self.lost += u64::from(bytes.is_some());
+            if let Some(bytes) = bytes.filter(|&bytes| bytes > 0) {
+                shortest = shortest.min(bytes as usize);
+                self.bit_errors.on_given_up(bytes as usize, now);
+            }
+        }
+        if shortest < usize::MAX {
+            let in_a_row = self.given_up_in_a_row;
+            self.black_hole.on_given_up(shortest, in_a_row, now);
         }
         self.count_lately(lost_before, 0, now);
         self.records.clear();
@@ -564,6 +624,7 @@ fn named_by(ack: &Ack, newest: usize) -> impl Iterator<Item = usize> + use<> {
     })
 }
 
+mod black_hole;
 mod delivery;
 mod long_lost;
 mod overdue;

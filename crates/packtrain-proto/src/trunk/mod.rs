@@ -2,7 +2,9 @@
 //! when one dies, what arrived, and the order of it all.
 
 pub mod balance;
+pub mod bit_errors;
 pub mod damping;
+pub mod error_watch;
 pub(crate) mod extreme;
 pub mod flight;
 pub mod hold_times;

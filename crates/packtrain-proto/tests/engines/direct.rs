@@ -3,7 +3,7 @@
 
 use crate::support::forger::{Forger, emit};
 use crate::support::{LINK, MTU, Pair, frame, link_address, link_state, node, pt0};
-use packtrain_proto::config::{LinkId, LinkState, direct_mark_of, mark_of};
+use packtrain_proto::config::{Config, LinkId, LinkState, direct_mark_of, mark_of};
 use packtrain_proto::direct::DIRECT_CALM;
 use packtrain_proto::direct::kinds::DirectKind;
 use packtrain_proto::engine::{DirectDestination, DirectSource, Event, OpenTo};
@@ -14,9 +14,14 @@ use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_proto::wire::hello::capability;
 
 fn direct_pair() -> Pair {
+    direct_pair_with(|_| {})
+}
+
+fn direct_pair_with(set: impl Fn(&mut Config)) -> Pair {
     let mut pair = Pair::with(|_, config| {
         config.direct_frames = true;
         config.mtu = MTU;
+        set(config);
     });
     pair.events = Default::default();
     pair
@@ -136,7 +141,8 @@ fn count(pair: &mut Pair, sent: u32, came: u32) {
 
 #[test]
 fn direct_frames_that_are_lost_are_counted_and_many_of_them_close_the_path() {
-    let mut pair = direct_pair();
+    // Else it would be looked at by a few that bits are wrong.
+    let mut pair = direct_pair_with(|config| config.limits.repair_within = None);
     count(&mut pair, 1000, 1000);
     count(&mut pair, 2000, 1990);
     assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
@@ -161,6 +167,42 @@ fn direct_frames_that_are_lost_are_counted_and_many_of_them_close_the_path() {
     pair.run(DIRECT_CALM);
     assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
     pair.still_works();
+}
+
+#[test]
+fn a_few_that_are_lost_have_the_path_looked_at_for_bits_that_are_wrong_and_closed_meanwhile() {
+    let mut pair = direct_pair();
+    let because = |pair: &Pair| pair.snapshot(0).peers[0].engine_because;
+    count(&mut pair, 1000, 1000);
+    count(&mut pair, 2000, 1998);
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    count(&mut pair, 3000, 2996);
+    assert_eq!(pair.engines[0].direct_destinations(), []);
+    assert_eq!(because(&pair), Some(EngineBecause::BitErrors));
+    assert!(pair.snapshot(0).peers[0].paths[0].size.looks);
+    // Nothing was lost that went in trains.
+    pair.run(Duration::from_millis(5500));
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    count(&mut pair, 4000, 3980);
+    assert_eq!(
+        pair.engines[0].direct_destinations(),
+        [to_side_1()],
+        "so soon"
+    );
+    pair.run(Duration::from_secs(30));
+    count(&mut pair, 5000, 4966);
+    assert_eq!(because(&pair), Some(EngineBecause::BitErrors));
+}
+
+/// Of frames that are very long there are few.
+#[test]
+fn of_few_direct_frames_most_must_be_lost_to_be_noticed() {
+    let mut pair = direct_pair();
+    count(&mut pair, 10, 10);
+    count(&mut pair, 16, 13);
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    count(&mut pair, 30, 13);
+    assert_eq!(pair.engines[0].direct_destinations(), []);
 }
 
 #[test]

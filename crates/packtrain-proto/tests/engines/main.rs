@@ -29,5 +29,6 @@ mod repair;
 mod rest;
 mod room;
 mod silent;
+mod sizes;
 mod too_big;
 mod watch;

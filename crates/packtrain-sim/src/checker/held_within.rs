@@ -254,7 +254,9 @@ impl HeldWithin {
             if waiting == 0 || replays {
                 continue;
             }
-            let may_go_again = peer.paths.len() > 1 || station.repairs;
+            // … or what an only link loses by bits that are wrong.
+            let mends = peer.paths.iter().any(|path| path.size.mends);
+            let may_go_again = peer.paths.len() > 1 || station.repairs || mends;
             if may_go_again && station.may_wait_for_an_answer(peer, now) {
                 continue;
             }
@@ -403,7 +405,7 @@ mod tests {
     use packtrain_proto::config::{Config, NodeId};
     use packtrain_proto::engine::Engine;
     use packtrain_proto::queue::pressure::AutoChoice;
-    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSnapshot};
+    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSize, PathSnapshot};
 
     const STATION: StationId = StationId(0);
     const PEER: StationId = StationId(1);
@@ -459,6 +461,7 @@ mod tests {
             queued_frames: 1000,
             state: PathState::Open,
             measures: PathMeasures::default(),
+            size: PathSize::default(),
             direct: None,
             direct_mark: None,
             direct_marks_refused: Vec::new(),

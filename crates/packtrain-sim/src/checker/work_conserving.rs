@@ -191,7 +191,7 @@ mod tests {
     use packtrain_proto::config::Config;
     use packtrain_proto::engine::Engine;
     use packtrain_proto::queue::pressure::AutoChoice;
-    use packtrain_proto::stats::{HoldSnapshot, PathMeasures};
+    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSize};
     use packtrain_proto::wire::ethernet::MacAddr;
 
     const STATION: StationId = StationId(0);
@@ -225,6 +225,7 @@ mod tests {
             queued_frames: 9,
             state,
             measures: PathMeasures::default(),
+            size: PathSize::default(),
             direct: None,
             direct_mark: None,
             direct_marks_refused: Vec::new(),

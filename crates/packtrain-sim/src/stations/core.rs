@@ -107,6 +107,10 @@ impl Core {
         &self.simulator
     }
 
+    pub fn simulator_mut(&mut self) -> &mut Simulator {
+        &mut self.simulator
+    }
+
     pub fn counts(&self) -> Counts {
         counts::of(&self.simulator, &self.stations)
     }

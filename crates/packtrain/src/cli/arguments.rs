@@ -25,6 +25,7 @@ use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
 use crate::settings::repair::{RepairPolicy, parse_repair};
 use crate::settings::sand::{SandDelay, parse_sand_delay};
+use crate::settings::size::SizePolicy;
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
 };
@@ -209,7 +210,7 @@ pub struct UpArguments {
     pub hold_time: std::time::Duration,
 
     /// What one of several links has lost goes again if it may arrive so soon after it left first: 1ms to 1s,
-    /// or off.
+    /// or off. So does what an only one loses by bit errors.
     #[arg(long, value_name = "TIME", value_parser = parse_repair, default_value = "50ms")]
     pub repair: RepairPolicy,
 
@@ -217,6 +218,11 @@ pub struct UpArguments {
     /// frames are cut for it, and no more stands on the link.
     #[arg(long, value_name = "TIME", value_parser = parse_sand_delay, default_value = "200us")]
     pub max_sand_delay: SandDelay,
+
+    /// How long trains are: what carries most for TCP as each link is measured to lose bits (tcp), what Lemma 7.1 of the
+    /// XLF paper says (lemma), or so many bytes, 256 to 65521.
+    #[arg(long, value_name = "LAW", default_value = "tcp")]
+    pub size: SizePolicy,
 
     /// Let links of a higher tier carry also what all of the lower ones have no room for.
     #[arg(long)]

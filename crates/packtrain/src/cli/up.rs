@@ -74,6 +74,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         },
         repair: arguments.repair,
         max_sand_delay: arguments.max_sand_delay,
+        size: arguments.size,
         tier_spill: arguments.tier_spill,
         flows: FlowSettings {
             elephant_bytes: arguments.elephant_bytes,

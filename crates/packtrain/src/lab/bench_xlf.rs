@@ -2,6 +2,7 @@
 //! part stands on hosts and wires of its own, measures with and without what is promised in turns, and says by the
 //! line's own counters which path carried its frames.
 
+mod ber;
 mod cables;
 mod ecn;
 mod flows;
@@ -26,6 +27,8 @@ pub enum Part {
     Jain,
     /// XL frames that are dropped, and marked instead
     Ecn,
+    /// Trains as long as a wire's bit errors want them, against fixed sizes
+    Ber,
     /// Data units and processor time for a GB of one elephant, against packets of 1500 bytes
     Units,
 }
@@ -35,9 +38,10 @@ impl Rounds for Part {}
 type Measure = fn(&mut Bench, &Path) -> Result<()>;
 
 /// In this order.
-const PARTS: [(Part, Measure); 3] = [
+const PARTS: [(Part, Measure); 4] = [
     (Part::Jain, jain::measure),
     (Part::Ecn, ecn::measure),
+    (Part::Ber, ber::measure),
     (Part::Units, units::measure),
 ];
 

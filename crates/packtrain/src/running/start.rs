@@ -192,6 +192,7 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.hold_time = settings.liveness.hold_time;
     config.limits.repair_within = settings.repair.0;
     config.limits.sand_delay_max = settings.max_sand_delay.0;
+    config.size = settings.size.0;
     config.tier_spill = settings.tier_spill;
     config.elephant_bytes = settings.flows.elephant_bytes;
     config.ecn = settings.flows.ecn;

@@ -20,13 +20,14 @@ use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
 use super::repair::{ClassRepair, parse_repair};
 use super::sand::parse_sand_delay;
+use super::size::SizePolicy;
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
 };
 use super::{Contradiction, Settings};
 use crate::linux::netlink::IpPrefix;
 use crate::stay;
-use crate::toml_reader::{Errors, Table, boolean, integer, parse_str, read, string};
+use crate::toml_reader::{Errors, Table, boolean, integer, parse_scalar, parse_str, read, string};
 pub use crate::toml_reader::{FileError, FileErrors};
 
 /// Reads settings out of `text`; `path` is for the errors alone.
@@ -76,6 +77,12 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
         errors,
         &mut settings.max_sand_delay,
         |v| parse_sand_delay(string(v)?).map_err(|e| e.to_string()),
+    );
+    table.optional(
+        "size",
+        errors,
+        &mut settings.size,
+        parse_scalar::<SizePolicy>,
     );
     table.optional("tier_spill", errors, &mut settings.tier_spill, boolean);
     read_flows(table, &mut settings.flows, errors);
@@ -268,6 +275,7 @@ mod tests {
     use crate::settings::repair::RepairPolicy;
     use crate::settings::sand::SandDelay;
     use packtrain_proto::class::{Action, ClassPath, Compress, Pack, Repairs};
+    use packtrain_proto::config::SizeLaw;
     use packtrain_proto::time::Duration;
 
     fn errors(text: &str) -> String {
@@ -356,6 +364,7 @@ mod tests {
             hold_time = "2s"
             repair = "off"
             max_sand_delay = "1ms"
+            size = "lemma"
             tier_spill = true
             elephant_bytes = "100kb"
             ecn = false
@@ -420,6 +429,7 @@ mod tests {
                 },
                 repair: RepairPolicy(None),
                 max_sand_delay: SandDelay(Some(Duration::from_millis(1))),
+                size: SizePolicy(SizeLaw::Lemma),
                 tier_spill: true,
                 flows: FlowSettings {
                     elephant_bytes: 102_400,
@@ -472,7 +482,7 @@ mod tests {
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
              dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, ecn, elephant_bytes, flow_queue, hold_time, line_id, link, liveness, log_level, \
-             mac, marked_frames, max_sand_delay, mode, mtu, name, pack, path, repair, short_flows_first, stay, tier_spill, wait_links)\n\
+             mac, marked_frames, max_sand_delay, mode, mtu, name, pack, path, repair, short_flows_first, size, stay, tier_spill, wait_links)\n\
              line.toml:5: link.speed: unknown key (known here: lag, name, rate, tier, weight)"
         );
     }

@@ -10,7 +10,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::words::{
     capabilities, diagnostic_in_a_word, dictionary_id, kind_in_a_word, open_to_in_a_word,
-    path_because, refused_in_a_word, session_in_a_word, unused_in_a_word, use_of,
+    path_because, refused_in_a_word, session_in_a_word, size_in_a_word, unused_in_a_word, use_of,
 };
 use super::{
     Class, Coalesced, Coding, Counts, DataUnits, Dfap, Dictionary, Direct, FillBucket, Flows,
@@ -356,6 +356,12 @@ fn build_peer(
         rate_age_s: path.measures.rate_age.map(seconds),
         mtu: path.measures.mtu,
         mtu_of_ends: path.measures.mtu_of_ends,
+        size_bytes: path.size.bytes,
+        size_because: size_in_a_word(path.size.because).into(),
+        bit_error_rate: path.size.errors.map(|known| known.rate),
+        bit_error_trains: path.size.errors.map(|known| known.trains),
+        bit_error_lost: path.size.errors.map(|known| known.lost),
+        mends: path.size.mends,
         tx_loss_ppm: path.measures.tx_loss_ppm,
         rx_loss_ppm: path.measures.rx_loss_ppm,
         tx_later_s: path.measures.tx_later.map(seconds),

@@ -9,9 +9,11 @@ use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{
     self, DropReason, HoldBucket, HoldSnapshot, HostSnapshot, LinkSnapshot, LivenessSnapshot,
-    PathMeasures, PathSnapshot, PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
+    PathMeasures, PathSize, PathSnapshot, PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
 };
 use packtrain_proto::time::Duration;
+use packtrain_proto::trunk::bit_errors::Estimate;
+use packtrain_proto::unit_size::SizeBecause;
 use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_proto::wire::liveness::{Diagnostic, State};
 
@@ -103,6 +105,21 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         trains_tx: 0,
         queued_frames: 0,
         state: PathState::Open,
+        size: match round_trip {
+            None => PathSize::default(),
+            Some(_) => PathSize {
+                bytes: 1500,
+                because: SizeBecause::BitErrors,
+                errors: Some(Estimate {
+                    rate: 1.5e-6,
+                    other: 0.0,
+                    trains: 4000,
+                    lost: 60,
+                }),
+                mends: true,
+                looks: false,
+            },
+        },
         measures: match round_trip {
             None => PathMeasures::default(),
             Some(_) => PathMeasures {

@@ -3,6 +3,7 @@
 use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::stats::{DictionaryUnused, EngineBecause, PathState};
+use packtrain_proto::unit_size::SizeBecause;
 use packtrain_proto::wire::liveness::{Diagnostic, State};
 
 /// Why frames go by the engine, in a word.
@@ -19,6 +20,18 @@ pub fn path_because(because: EngineBecause) -> &'static str {
         EngineBecause::Loss => "loss",
         EngineBecause::Delay => "delay",
         EngineBecause::Disorder => "disorder",
+        EngineBecause::Size => "size",
+        EngineBecause::BitErrors => "bit_errors",
+    }
+}
+
+pub(super) fn size_in_a_word(because: SizeBecause) -> &'static str {
+    match because {
+        SizeBecause::LinkMtu => "link_mtu",
+        SizeBecause::PathMtu => "path_mtu",
+        SizeBecause::BitErrors => "bit_errors",
+        SizeBecause::LongLost => "long_lost",
+        SizeBecause::Fixed => "fixed",
     }
 }
 

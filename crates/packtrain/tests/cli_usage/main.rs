@@ -241,7 +241,7 @@ fn a_wrong_file_is_told_with_file_line_and_key_and_has_code_3() {
                 "error: {path}:2: mtu: expected an integer, found a string\n\
                  error: {path}:3: rate: unknown key (known here: addresses, balance, class, \
                  coded_trains, compress, default_classes, dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, ecn, elephant_bytes, flow_queue, hold_time, line_id, \
-                 link, liveness, log_level, mac, marked_frames, mode, mtu, name, pack, path, repair, short_flows_first, stay, \
+                 link, liveness, log_level, mac, marked_frames, max_sand_delay, mode, mtu, name, pack, path, repair, short_flows_first, size, stay, \
                  tier_spill, wait_links)\n\
                  error: {path}:5: link.name: expected a string, found an integer\n"
             )

@@ -31,6 +31,8 @@ pub(super) const WINDOW_MAX: usize = 8 << 20;
 /// With less in flight a link has not shown what it can do.
 const PRESSED_MIN: usize = super::UNPROVEN_MAX / 2;
 const ROUND_TRIP_MAX_PERIOD: Duration = Duration::from_secs(5);
+/// What stands in the link's own queue at most, and no queue further on.
+const OWN_QUEUE_MAX: Duration = Duration::from_millis(5);
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 /// What trains may wait on their way and it is no queue that stands: local queues have as much.
 const STANDING_MIN: Duration = Duration::from_millis(1);
@@ -326,6 +328,20 @@ impl Delivery {
     /// Whether a train has waited for others on its way.
     fn has_waited(&self, round_trip: Duration) -> bool {
         self.waited(round_trip) > self.round_trip_min().unwrap_or_default() / 4 + STANDING_MIN
+    }
+
+    /// Trains wait somewhere on the way, for longer than in the link's own queue.
+    pub fn has_queue(&self) -> bool {
+        let least = self.round_trip_min().unwrap_or_default();
+        let waited = self
+            .round_trip
+            .map_or(Duration::ZERO, |time| self.waited(time));
+        waited > least / 4 + OWN_QUEUE_MAX + self.little()
+    }
+
+    /// Bytes of the largest train from now on.
+    pub fn set_mtu(&mut self, mtu: usize) {
+        self.mtu = mtu;
     }
 
     /// Whether that is a queue that stands: more than what leaves at once.

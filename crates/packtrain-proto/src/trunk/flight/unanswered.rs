@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::Flight;
+use super::{Flight, LIVED_WITHIN};
 use crate::time::{Duration, Instant};
 use crate::trunk::lane::TrainId;
 use crate::wire::sequence::Sequence;
@@ -18,8 +18,8 @@ const LATE_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
 pub(super) struct Unanswered {
-    /// By their link sequences, the oldest first, and when they left.
-    trains: VecDeque<(Sequence, TrainId, Instant)>,
+    /// By their link sequences, the oldest first, when they left, and how many bytes they have.
+    trains: VecDeque<(Sequence, TrainId, Instant, u32)>,
     /// Of those, and of which another copy has gone, what has arrived since this was asked last.
     arrived: Vec<TrainId>,
 }
@@ -41,7 +41,7 @@ impl Flight {
         if trains.len() == REMEMBERED_MAX {
             trains.pop_front();
         }
-        trains.push_back((sequence, record.train, record.sample.sent_at));
+        trains.push_back((sequence, record.train, record.sample.sent_at, record.bytes));
     }
 
     /// An acknowledgement that may be of them: then it is as late as it is.
@@ -51,22 +51,25 @@ impl Flight {
             return;
         }
         let is_old = |sent_at: Instant| now.since(sent_at) > REMEMBERED_FOR;
-        while let Some(&(_, _, sent_at)) = unanswered.trains.front()
+        while let Some(&(_, _, sent_at, _)) = unanswered.trains.front()
             && is_old(sent_at)
         {
             unanswered.trains.pop_front();
         }
         let mut late = None;
-        unanswered.trains.retain(|&(sequence, train, sent_at)| {
-            let is_named = ack.names(sequence);
-            if is_named {
-                unanswered.arrived.push(train);
-            }
-            if sequence == ack.newest {
-                late = Some(now.since(sent_at));
-            }
-            !is_named
-        });
+        unanswered
+            .trains
+            .retain(|&(sequence, train, sent_at, bytes)| {
+                let is_named = ack.names(sequence);
+                if is_named {
+                    self.bit_errors.on_late_arrival(bytes as usize);
+                    unanswered.arrived.push(train);
+                }
+                if sequence == ack.newest {
+                    late = Some(now.since(sent_at));
+                }
+                !is_named
+            });
         if let Some(late) = late {
             let delay = Duration::from_nanos(u64::from(ack.delay_nanos));
             let round_trip = late.saturating_sub(delay);
@@ -74,6 +77,7 @@ impl Flight {
                 self.delivery.on_late(round_trip, now);
             }
             self.note_progress(now);
+            self.bit_errors.on_life(LIVED_WITHIN, now);
         }
     }
 

@@ -162,6 +162,8 @@ pub(crate) fn path_reason(because: &str) -> &str {
         "loss" => "direct frames were lost on the way",
         "delay" => "a queue stands behind the link",
         "disorder" => "flows that were spread over links came in disorder",
+        "size" => "trains are shorter than pt0's frames",
+        "bit_errors" => "the link loses by bit errors, or is looked at for that",
         "not_up" => "the peer is not up",
         other => other,
     }
@@ -177,6 +179,26 @@ fn path(link: &PeerLink) -> String {
     }
     if link.lost_trains > 0 {
         let _ = write!(text, ", {} trains lost", count(link.lost_trains));
+    }
+    match (link.size_because.as_str(), link.bit_error_rate) {
+        ("bit_errors", Some(rate)) => {
+            let _ = write!(
+                text,
+                ", trains of {} for bit errors of {rate:.1e}",
+                link.size_bytes
+            );
+        }
+        ("long_lost", _) => {
+            let _ = write!(
+                text,
+                ", trains of {} for longer ones do not arrive",
+                link.size_bytes
+            );
+        }
+        ("fixed", _) => {
+            let _ = write!(text, ", trains of {}", link.size_bytes);
+        }
+        _ => {}
     }
     if link.reordering_seen {
         text.push_str(", reorders");

@@ -1,0 +1,221 @@
+//! Whether the only path to a peer is known to lose trains by bits that are wrong, and what is done to find out.
+//!
+//! Most frames of a single path go past the engine, or as they are: nobody numbers them, and of those that are lost no more is known than
+//! their number, if that. So when some are lost the path is *looked at*: for some seconds all of them go in trains, which are acknowledged one by
+//! one. Bits that are wrong then show, and as long as they do what is lost goes again, by the same path, and trains are as long as carries
+//! most (`unit_size.rs`). Otherwise all is as before, and the next look is later.
+//!
+//! ```text
+//!           something is lost, and the last look is long enough ago
+//!   Quiet ───────────────────────────────────────────────────────────▶ Looking
+//!     ▲ ▲                          nothing is found in its time            │
+//!     │ └──────────────────────────────────────────────────────────────────┤
+//!     │  so few would be lost that it does not matter      bits are wrong  ▼
+//!     └────────────────────────────────────────────────────────────── Mending
+//! ```
+
+use super::bit_errors::Estimate;
+use super::recent::Recent;
+use crate::time::{Duration, Instant};
+
+/// Of a million of the longest trains that pass, so many are lost, and it matters; so few, and it does not any more.
+const MATTERS_PPM: f64 = 500.0;
+const ENDS_PPM: f64 = 100.0;
+/// A look takes so long, and longer where something was lost in it.
+const LOOK: Duration = Duration::from_secs(5);
+const LOOK_MAX: Duration = Duration::from_secs(20);
+/// Trains that are lost while it is looked, and it is no end yet.
+const LOST_IN_LOOK: u64 = 2;
+/// After a look that found nothing, until the next one; twice as long each time, up to …
+const AGAIN_AFTER: Duration = Duration::from_secs(30);
+const AGAIN_AFTER_MAX: Duration = Duration::from_secs(960);
+/// Of frames that nobody numbers so many are lost lately, at least and of a million, and it is looked at.
+const HINT_MIN: u64 = 3;
+const HINT_PPM: u64 = 500;
+/// Of the frames that could go as they are, one goes in a train, which is acknowledged, for so many bytes: of segments, which live or die
+/// by themselves, those of one. So one in sixteen of full ones on each Ethernet, and all that are so long.
+const SAMPLED_BYTES: usize = 24 * 1024;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Quiet,
+    Looking {
+        since: Instant,
+        lost_before: u64,
+    },
+    Mending,
+}
+
+/// Of one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ErrorWatch {
+    state: State,
+    next_look: Instant,
+    again_after: Option<Duration>,
+    unnumbered: Recent,
+    unnumbered_sent: u32,
+    unnumbered_lost: u64,
+    as_they_are: usize,
+}
+
+impl ErrorWatch {
+    /// All frames are to go in trains.
+    pub fn wants_trains(&self) -> bool {
+        self.state != State::Quiet
+    }
+
+    /// What is lost is to go again, and trains are as long as carries most.
+    pub fn mends(&self) -> bool {
+        self.state == State::Mending
+    }
+
+    /// A frame could go as it is, or segments of so many bytes could: whether it is to go in a train instead.
+    pub fn samples(&mut self, bytes: usize) -> bool {
+        self.as_they_are += bytes;
+        let is_sample = self.as_they_are >= SAMPLED_BYTES;
+        if is_sample {
+            self.as_they_are = 0;
+        }
+        is_sample
+    }
+
+    /// Of the frames that nobody numbers so many have gone, ever, and so many were lost. Says whether anything has changed.
+    pub fn on_unnumbered(&mut self, sent: u32, lost: u64, trains_lost: u64, now: Instant) -> bool {
+        let more = lost.saturating_sub(self.unnumbered_lost);
+        self.unnumbered_lost = lost;
+        let since = sent.wrapping_sub(self.unnumbered_sent);
+        self.unnumbered_sent = sent;
+        self.unnumbered.add(more as i64, u64::from(since), now);
+        let (lost, all) = self.unnumbered.get(now).unwrap_or_default();
+        let is_hint = more > 0 && lost >= HINT_MIN && lost * 1_000_000 >= all * HINT_PPM;
+        is_hint && self.look(trains_lost, now)
+    }
+
+    /// A train that was one of few was lost. `trains_lost`: so many ever. Says whether anything has changed.
+    pub fn look(&mut self, trains_lost: u64, now: Instant) -> bool {
+        let is_time = self.state == State::Quiet && now >= self.next_look;
+        if is_time {
+            self.state = State::Looking {
+                since: now,
+                lost_before: trains_lost.saturating_sub(1),
+            };
+        }
+        is_time
+    }
+
+    /// What is known by now of trains of so many bytes, the longest that pass. `gains`: it could be mended. Says whether anything has
+    /// changed.
+    pub fn follow(
+        &mut self,
+        known: Option<Estimate>,
+        (longest, gains): (usize, bool),
+        trains_lost: u64,
+        now: Instant,
+    ) -> bool {
+        let before = self.state;
+        let ppm = known.map_or(0.0, |known| known.hazard(longest) * 1e6);
+        self.state = match self.state {
+            State::Quiet | State::Looking { .. } if gains && ppm >= MATTERS_PPM => {
+                self.again_after = None;
+                State::Mending
+            }
+            State::Looking { since, lost_before } => {
+                let is_open = trains_lost >= lost_before + LOST_IN_LOOK;
+                let time = if is_open { LOOK_MAX } else { LOOK };
+                match gains && now.since(since) < time {
+                    true => self.state,
+                    false => self.rest(now),
+                }
+            }
+            State::Mending if gains && ppm >= ENDS_PPM => State::Mending,
+            State::Mending => self.rest(now),
+            State::Quiet => State::Quiet,
+        };
+        before != self.state
+    }
+
+    fn rest(&mut self, now: Instant) -> State {
+        let after = self.again_after.unwrap_or(AGAIN_AFTER);
+        self.next_look = now + after;
+        self.again_after = Some((after * 2).min(AGAIN_AFTER_MAX));
+        State::Quiet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn known(rate: f64) -> Option<Estimate> {
+        (rate > 0.0).then_some(Estimate {
+            rate,
+            other: 0.0,
+            trains: 1000,
+            lost: 20,
+        })
+    }
+
+    const FULL: (usize, bool) = (1514, true);
+
+    #[test]
+    fn it_looks_when_frames_are_lost_that_nobody_numbers_and_mends_what_it_finds() {
+        let mut watch = ErrorWatch::default();
+        assert!(!watch.on_unnumbered(1000, 1, 0, at(100)));
+        assert!(!watch.on_unnumbered(2000, 2, 0, at(200)));
+        assert!(watch.on_unnumbered(3000, 3, 0, at(300)));
+        assert!(watch.wants_trains() && !watch.mends());
+        assert!(
+            !watch.on_unnumbered(3000, 4, 0, at(310)),
+            "it looks already"
+        );
+        assert!(!watch.follow(None, FULL, 3, at(800)));
+        assert!(watch.follow(known(1e-6), FULL, 9, at(900)));
+        assert!(watch.mends());
+        // As long as it is so, and a little less.
+        assert!(!watch.follow(known(2e-8), FULL, 9, at(9000)));
+        assert!(watch.follow(known(5e-9), FULL, 9, at(9100)));
+        assert!(!watch.wants_trains());
+    }
+
+    #[test]
+    fn who_finds_nothing_looks_less_and_less_often() {
+        let (mut watch, mut millis, mut looks) = (ErrorWatch::default(), 0, Vec::new());
+        for lost in 1.. {
+            millis += 100;
+            if watch.look(lost, at(millis)) {
+                looks.push(millis / 1000);
+            }
+            watch.follow(None, FULL, 0, at(millis));
+            if looks.len() == 5 {
+                break;
+            }
+        }
+        let apart: Vec<u64> = looks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(apart, [35, 65, 125, 245]);
+    }
+
+    #[test]
+    fn a_look_in_which_something_is_lost_takes_its_time_and_one_that_could_mend_nothing_none() {
+        let mut watch = ErrorWatch::default();
+        assert!(watch.look(1, at(1000)));
+        assert!(!watch.follow(None, FULL, 2, at(15_000)));
+        assert!(watch.follow(None, FULL, 2, at(21_000)));
+        let mut watch = ErrorWatch::default();
+        watch.look(1, at(1000));
+        assert!(watch.follow(known(1e-5), (1514, false), 2, at(1001)));
+        assert!(!watch.wants_trains());
+    }
+
+    #[test]
+    fn one_frame_in_some_goes_in_a_train() {
+        let mut watch = ErrorWatch::default();
+        let mut sampled = |bytes| (0..340).filter(|_| watch.samples(bytes)).count();
+        assert_eq!(sampled(1514), 20);
+        assert_eq!(sampled(65_014), 340);
+    }
+}
