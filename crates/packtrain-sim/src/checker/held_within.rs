@@ -254,9 +254,11 @@ impl HeldWithin {
             if waiting == 0 || replays {
                 continue;
             }
-            // … or what an only link loses by bits that are wrong.
-            let mends = peer.paths.iter().any(|path| path.size.mends);
-            let may_go_again = peer.paths.len() > 1 || station.repairs || mends;
+            // What an only link has lost goes again: no further ahead of that than its receiver holds, which is not seen here.
+            if peer.paths.iter().any(|path| path.size.mends) {
+                continue;
+            }
+            let may_go_again = peer.paths.len() > 1 || station.repairs;
             if may_go_again && station.may_wait_for_an_answer(peer, now) {
                 continue;
             }
