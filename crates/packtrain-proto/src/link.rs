@@ -240,8 +240,15 @@ impl Link {
     /// Bytes of the longest frame that it is given at once, as far as its local queue shows how fast it is.
     fn frame_at_once_max(&self) -> usize {
         let rate = self.drain.rate_bps;
-        let by_sand = rate.map_or(usize::MAX, |(bps, _)| self.sand.frame_max(bps));
+        let bound = self.queue_time.bound();
+        let by_sand = rate.map_or(usize::MAX, |(bps, _)| bound.frame_max(bps));
         self.frame_max().min(by_sand)
+    }
+
+    /// Bytes that it is given at least, of frames so long: as many frames as keep it busy until we are told; or packets, where small ones
+    /// must not wait.
+    fn few_of(&self, frame: usize) -> usize {
+        FRAMES_MIN * frame.min(self.sand.counted_max())
     }
 
     /// Whether hellos and trains go over it: it has carrier, room for them, and an address by
@@ -291,7 +298,7 @@ impl Link {
 
     /// In bytes alone, however long frames are.
     fn limit(&self) -> usize {
-        self.limit_of(FRAMES_MIN * self.frame_at_once_max(), |bytes| bytes)
+        self.limit_of(self.few_of(self.frame_at_once_max()), |bytes| bytes)
     }
 
     /// What it takes in the queue's time, as `scaled`; three frames at least, so that it has the next one while we are told.
@@ -312,7 +319,7 @@ impl Link {
     pub fn queue_limit(&self) -> usize {
         let full = self.frame_at_once_max();
         let mean = self.train_mean.map_or(full, |mean| mean.min(full));
-        self.limit_of(FRAMES_MIN * mean, |bytes| match self.rated_mean {
+        self.limit_of(self.few_of(mean), |bytes| match self.rated_mean {
             Some(rated) if mean < rated => (bytes as u64 * mean as u64 / rated as u64) as usize,
             _ => bytes,
         })
@@ -405,6 +412,11 @@ impl Link {
         is_new
     }
 
+    /// How long a small frame may wait there as things are.
+    pub fn sand_in_use(&self) -> SandBound {
+        self.queue_time.bound()
+    }
+
     /// How long what stands in its local queue takes it, as far as that was seen.
     pub fn standing_time(&self, now: Instant) -> Duration {
         let bps = self.drain_rate_bps(now);
@@ -420,7 +432,7 @@ impl Link {
                 ..LinkSand::default()
             };
         };
-        let frame = self.sand.frame_max(bps);
+        let frame = self.queue_time.bound().frame_max(bps);
         let is_cut = frame < self.frame_max();
         LinkSand {
             rate_bps,

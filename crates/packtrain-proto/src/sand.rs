@@ -11,8 +11,11 @@
 //! 0                                                        the bound, in time at the link's rate
 //! ```
 //!
-//! Two things are not cut for it: a packet, for then every frame of a slow link would be two; and the three frames that a link is given at
+//! Two things are not cut for it: a packet, for then every frame of a slow link would be two; and the three packets that a link is given at
 //! least, so that it has the next one while we are told that one has left.
+//!
+//! Short frames are more of them, and an owner may be too slow for so many, or be called too late to keep a link busy with so little. Then
+//! the bound in use is longer, up to [`SAND_DELAY_LATE_MAX`], and status says so.
 
 use crate::queue::frame::QueuedFrame;
 use crate::rates::bytes_in;
@@ -39,6 +42,11 @@ const PARTS: u32 = QUEUE_PARTS + 1;
 pub struct SandBound(pub Option<Duration>);
 
 impl SandBound {
+    /// … where so much time may stand at a link.
+    pub fn of_queue_time(time: Duration) -> SandBound {
+        SandBound(Some(time / QUEUE_PARTS * PARTS))
+    }
+
     /// Bytes of the longest frame that goes at once over a link of this rate, whatever its MTU. Whole packets, so that it does not
     /// change with each measurement; `usize::MAX`: any.
     pub fn frame_max(self, bps: u64) -> usize {
@@ -47,6 +55,11 @@ impl SandBound {
         };
         let bytes = bytes_in(bound / PARTS, bps / 8);
         (bytes / PACKET_MAX).max(1) * PACKET_MAX
+    }
+
+    /// Of frames that are longer, as many as of these are given to a link at least.
+    pub fn counted_max(self) -> usize {
+        self.0.map_or(usize::MAX, |_| PACKET_MAX)
     }
 
     /// How long what stands in a link's local queue may take.
@@ -88,11 +101,10 @@ mod tests {
     /// What the rule is for, frame by frame: how long one that comes at the worst moment waits at a link of this rate.
     fn longest_wait(bound: SandBound, bps: u64, mtu: usize) -> Duration {
         let frame = bound.frame_max(bps).min(mtu);
-        let limit = bytes_in(bound.queue_time().unwrap(), bps / 8).max(FRAMES_MIN * frame);
-        let mut standing = 0;
-        while standing < limit {
-            standing += frame;
-        }
+        let few = FRAMES_MIN * frame.min(bound.counted_max());
+        let limit = bytes_in(bound.queue_time().unwrap(), bps / 8).max(few);
+        // Just below the limit one more was given.
+        let standing = limit - 1 + frame;
         Duration::from_nanos(standing as u64 * 8_000_000_000 / bps)
     }
 

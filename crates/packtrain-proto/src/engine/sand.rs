@@ -27,20 +27,20 @@ impl Engine {
     }
 
     fn follow_sand_of(&mut self, which: impl Fn(&Path) -> bool, now: Instant) {
-        let bound = self.config.sand();
         let links = &self.links;
         let peers = self.peers.iter_mut();
         let paths = peers.flat_map(|(_, peer)| &mut peer.paths);
         for path in paths.filter(|path| which(path)) {
             let link = links.iter().find(|link| link.id == path.link);
-            path.sand_max = link.map_or(usize::MAX, |link| at_once_max(link, path, bound, now));
+            path.sand_max = link.map_or(usize::MAX, |link| at_once_max(link, path, now));
         }
     }
 
     /// Bytes of the longest frame that the host is to make while it is let send at this rate: small ones wait for such where it is held
     /// back, too. Where there is one way, no longer than what goes by it at once.
     pub(super) fn frame_of_host_max(&self, rate_bps: u64) -> usize {
-        let by_rate = self.config.sand().frame_max(rate_bps);
+        let in_use = self.links.iter().map(|link| link.sand_in_use().0);
+        let by_rate = SandBound(in_use.max().flatten()).frame_max(rate_bps);
         let mut paths = self.peers.iter().flat_map(|(_, peer)| &peer.paths);
         match (paths.next(), paths.next()) {
             (Some(only), None) => by_rate.min(only.sand_max),
@@ -50,9 +50,9 @@ impl Engine {
 }
 
 /// Bytes of the longest frame that goes by this path at once, as fast as it is now.
-pub(super) fn at_once_max(link: &Link, path: &Path, bound: SandBound, now: Instant) -> usize {
+pub(super) fn at_once_max(link: &Link, path: &Path, now: Instant) -> usize {
     // What is acknowledged shows the most of a while, and what leaves the local queue what is so now.
     let rates = [rate_bps(link, path, now), link.drain_rate_bps(now)];
     let slowest = rates.into_iter().flatten().min();
-    slowest.map_or(usize::MAX, |bps| bound.frame_max(bps))
+    slowest.map_or(usize::MAX, |bps| link.sand_in_use().frame_max(bps))
 }

@@ -3,7 +3,7 @@
 //! As little as keeps the link busy: it grows by a quarter when the link ran dry though frames were kept back for it, and shrinks by a
 //! tenth when it was enough for so long. A host that is late once a second pays with a little rate, and not with a queue
 //! that always stands. Where small frames are not to wait for longer than a bound, it begins with that, and what
-//! it may grow to is bounded as well.
+//! it may grow to is bounded as well. Frames at once grow with it: who is late has too much to do, and fewer frames are less.
 
 use crate::sand::{SAND_DELAY_LATE_MAX, SandBound};
 use crate::time::{Duration, Instant};
@@ -20,6 +20,7 @@ pub(super) struct QueueTime {
     changed_at: Instant,
     min: Duration,
     max: Duration,
+    is_bound: bool,
 }
 
 impl QueueTime {
@@ -34,11 +35,20 @@ impl QueueTime {
             changed_at: Instant::ZERO,
             min,
             max,
+            is_bound: bound.0.is_some(),
         }
     }
 
     pub(super) fn get(&self) -> Duration {
         self.time
+    }
+
+    /// What holds now, where a bound is set: what stands has two thirds of it.
+    pub(super) fn bound(&self) -> SandBound {
+        match self.is_bound {
+            true => SandBound::of_queue_time(self.time),
+            false => SandBound(None),
+        }
     }
 
     /// More than the least was needed.

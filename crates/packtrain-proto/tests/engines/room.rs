@@ -12,11 +12,12 @@ const STATION: MacAddr = MacAddr([2, 0, 0, 0, 9, 9]);
 const STEP: Duration = Duration::from_micros(200);
 /// What 100 Mbit/s are in a step.
 const TAKEN: usize = 2500;
-/// A millisecond of it.
+/// A millisecond of it, where small frames may wait.
 const ROOM: usize = 5 * TAKEN;
 
 fn engine(set: impl Fn(&mut Config)) -> Engine {
     let mut config = config(0);
+    config.limits.sand_delay_max = None;
     set(&mut config);
     let mut engine = Engine::new(config, Instant::ZERO);
     engine.handle_link_state(LINK, link_state(0), Instant::ZERO);

@@ -24,12 +24,12 @@ pub fn check(standing: usize, len: usize, bound: Duration, said: &LinkSand) -> R
     };
     let rate = rate_bps / 8 * RATE_TOLERANCE_PERCENT / 100;
     let takes = |time: Duration| (time.as_nanos() * u128::from(rate) / 1_000_000_000) as usize;
-    let longest_max = takes(bound / 3).max(PACKET_MAX);
     let waits = match said.is_late {
         true => bound.max(SAND_DELAY_LATE_MAX),
         false => bound,
     };
-    let standing_max = takes(waits).max(FRAMES_MIN * longest_max) + MESSAGES;
+    let longest_max = takes(waits / 3).max(PACKET_MAX);
+    let standing_max = takes(waits).max(FRAMES_MIN * PACKET_MAX) + MESSAGES;
     if len > longest_max {
         return Err(format!(
             "{len} bytes went at once, of {longest_max} that may"
@@ -58,6 +58,7 @@ mod tests {
         let is_well = |standing, len, said: &LinkSand| check(standing, len, bound, said).is_ok();
         // 1 Gbit/s: 25,000 bytes, and a quarter more that it may be wrong.
         assert!(is_well(34_000, 10_400, &said(1000, false)));
+        assert!(is_well(0, 52_000, &said(1000, true)));
         assert!(!is_well(34_500, 1514, &said(1000, false)));
         assert!(!is_well(0, 10_500, &said(1000, false)));
         assert!(is_well(150_000, 1514, &said(1000, true)));
