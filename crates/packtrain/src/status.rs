@@ -107,6 +107,8 @@ pub struct StatusDocument {
     pub queue: Queue,
     #[serde(default)]
     pub flows: Flows,
+    #[serde(default)]
+    pub sand: Sand,
     pub resequencer: Resequencer,
     pub replay: Replay,
     pub reassembly: Reassembly,
@@ -244,6 +246,16 @@ pub struct Link {
     pub backlog_bytes: u64,
     pub backlog_age_s: Option<f64>,
     pub in_flight_bytes: u64,
+    /// How long a small frame waits there at most, by what may stand and the longest frame, at the rate at which it was seen draining;
+    /// null where it was not, or nobody asks.
+    #[serde(default)]
+    pub sand_waits_max_s: Option<f64>,
+    /// Bytes of the longest frame that goes at once, so that small ones need not wait; null: as long as the link takes.
+    #[serde(default)]
+    pub sand_frame_bytes_max: Option<u64>,
+    /// The daemon was too late, or had too much to do, to keep the link busy with less.
+    #[serde(default)]
+    pub sand_late: bool,
     /// Hosts without packtrain are reached by it.
     pub home: bool,
     /// It is to leave the line.
@@ -592,6 +604,15 @@ pub struct Queue {
     /// Frames that CoDel has marked, and would have dropped if their senders did not understand that.
     #[serde(default)]
     pub marked: u64,
+}
+
+/// Small frames of mice that the engine has sent: how long each waited, for its turn and then for what stood on its link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sand {
+    /// How long one may wait at a link; null: as long as it takes.
+    pub max_delay_s: Option<f64>,
+    /// Of frames here, not of trains.
+    pub waited: Hold,
 }
 
 /// Of the host's frames that the engine was given; flows that go past it are not seen.

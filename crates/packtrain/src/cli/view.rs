@@ -10,7 +10,7 @@ pub(crate) mod words;
 use std::fmt::Write as _;
 
 use self::coding::{dictionary, write_coding};
-use self::flows::{write_data_units, write_flows};
+use self::flows::{write_data_units, write_flows, write_sand};
 pub(crate) use self::peers::path_reason;
 use self::peers::{write_peer, write_spread};
 pub use self::tables::{class_table, link_table, peer_table};
@@ -192,6 +192,7 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         field(out, "waiting", &waiting);
     }
     write_flows(out, document);
+    write_sand(out, document);
     let reordered = document.resequencer.reordered;
     if reordered > 0 || document.resequencer.gaps > 0 {
         let lost = count(document.resequencer.gaps);

@@ -15,7 +15,7 @@ use super::words::{
 use super::{
     Class, Coalesced, Coding, Counts, DataUnits, Dfap, Dictionary, Direct, FillBucket, Flows,
     FramesBucket, Hold, HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer,
-    PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved,
+    PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Sand, Saved,
     SavedBytes, Station, StatusDocument, Stay, TooBig, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
@@ -161,6 +161,10 @@ impl StatusDocument {
             coalesced: facts.coalesced,
             queue: snapshot.queue.into(),
             flows: snapshot.elephants.into(),
+            sand: Sand {
+                max_delay_s: snapshot.sand.delay_max.map(exact_seconds),
+                waited: (&snapshot.sand.waited).into(),
+            },
             resequencer: snapshot.resequencer.into(),
             replay: snapshot.replay.into(),
             reassembly: snapshot.reassembly.into(),
@@ -326,6 +330,9 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         backlog_bytes: known.map_or(0, |l| l.local_queue_bytes),
         backlog_age_s: known.and_then(|l| l.local_queue_age).map(seconds),
         in_flight_bytes: known.map_or(0, |l| l.in_flight_bytes),
+        sand_waits_max_s: known.and_then(|l| l.sand.waits_max).map(exact_seconds),
+        sand_frame_bytes_max: known.and_then(|l| l.sand.frame_bytes_max),
+        sand_late: known.is_some_and(|l| l.sand.is_late),
         home: known.is_some_and(|l| l.home),
         retiring: known.is_some_and(|l| l.retiring),
         tx: sum(known.map(|l| l.tx).into_iter().chain([facts.direct_tx])),

@@ -42,6 +42,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         dfap: stats::DfapSnapshot::default(),
         classes: Vec::new(),
         queue: stats::QueueSnapshot::default(),
+        sand: stats::SandSnapshot::default(),
         elephants: stats::ElephantsSnapshot::default(),
         resequencer: stats::ResequencerSnapshot::default(),
         replay: ReplaySnapshot::default(),
@@ -65,6 +66,12 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         carrier: true,
         rate_bps: Some(100_000_000),
         rate_age: Some(Duration::from_millis(250)),
+        sand: stats::LinkSand {
+            rate_bps: Some(100_000_000),
+            frame_bytes_max: Some(1514),
+            waits_max: Some(Duration::from_micros(485)),
+            is_late: true,
+        },
         local_queue_bytes: 3028,
         local_queue_age: Some(Duration::from_micros(80)),
         in_flight_bytes: 6056,
@@ -234,6 +241,18 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         queue: stats::QueueSnapshot {
             marked: 321,
             ..stats::QueueSnapshot::default()
+        },
+        sand: stats::SandSnapshot {
+            delay_max: Some(Duration::from_micros(200)),
+            waited: HoldSnapshot {
+                trains: 12_345,
+                held_trains: 12_000,
+                p50: Duration::from_micros(590),
+                p99: Duration::from_micros(950),
+                p999: Duration::from_micros(1700),
+                max: Duration::from_micros(2200),
+                buckets: Vec::new(),
+            },
         },
         elephants: stats::ElephantsSnapshot {
             bytes_max: 50_000,

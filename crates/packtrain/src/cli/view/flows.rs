@@ -1,6 +1,8 @@
 //! What flows are there, what each kind of them has sent, and in how many data units.
 
-use super::words::count;
+use std::fmt::Write as _;
+
+use super::words::{count, duration};
 use super::{field, traffic};
 use crate::status::{DataUnits, StatusDocument};
 
@@ -24,6 +26,30 @@ pub(super) fn write_flows(out: &mut String, document: &StatusDocument) {
     }
     if flows.of_elephants.frames > 0 {
         field(out, "elephants", &traffic(flows.of_elephants));
+    }
+}
+
+/// How long small frames wait behind others, and what each link makes of it. Nothing, before one has.
+pub(super) fn write_sand(out: &mut String, document: &StatusDocument) {
+    let waited = &document.sand.waited;
+    if waited.trains > 0 {
+        let (half, most) = (duration(waited.p50_s), duration(waited.p99_s));
+        let frames = number(waited.trains, "small frame", "small frames");
+        let text = format!("{frames}: half within {half}, 99 % within {most}");
+        field(out, "waited", &text);
+    }
+    for link in &document.links {
+        let Some(waits) = link.sand_waits_max_s else {
+            continue;
+        };
+        let mut text = format!("at {} {} at most", link.name, duration(waits));
+        if let Some(bytes) = link.sand_frame_bytes_max {
+            let _ = write!(text, ", {} bytes at once", count(bytes));
+        }
+        if link.sand_late {
+            text.push_str("; this host is late for less");
+        }
+        field(out, "small ones", &text);
     }
 }
 
