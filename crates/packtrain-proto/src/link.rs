@@ -176,6 +176,9 @@ pub struct Link {
     sand: SandBound,
     /// What the local queue may hold, in time at the measured rate.
     queue_time: QueueTime,
+    /// … where there are other links as well: which of them is chosen depends on what has room, and one that has none
+    /// while it is hardly busy sends its trains by worse ones.
+    shared_queue_time: QueueTime,
     /// Frames were kept back because the local queue was full.
     kept_back: bool,
     /// Bytes of a train that is given to it, on average; a frame that no other one can share is as a full train. `None`:
@@ -215,6 +218,7 @@ impl Link {
             refused_at: None,
             sand,
             queue_time: QueueTime::within(sand),
+            shared_queue_time: QueueTime::within(SandBound(None)),
             kept_back: false,
             train_mean: None,
             rated_mean: None,
@@ -298,15 +302,19 @@ impl Link {
 
     /// In bytes alone, however long frames are.
     fn limit(&self) -> usize {
-        self.limit_of(self.few_of(self.frame_at_once_max()), |bytes| bytes)
+        let three = FRAMES_MIN * self.frame_max();
+        self.limit_of(&self.shared_queue_time, three, |bytes| bytes)
     }
 
     /// What it takes in the queue's time, as `scaled`; three frames at least, so that it has the next one while we are told.
-    fn limit_of(&self, three: usize, scaled: impl FnOnce(usize) -> usize) -> usize {
+    fn limit_of(
+        &self,
+        time: &QueueTime,
+        three: usize,
+        scaled: impl FnOnce(usize) -> usize,
+    ) -> usize {
         let wanted = match self.drain.rate_bps {
-            Some((bps, _)) => {
-                scaled(bytes_in(self.queue_time.get(), bps / 8)).clamp(three, LIMIT_MAX)
-            }
+            Some((bps, _)) => scaled(bytes_in(time.get(), bps / 8)).clamp(three, LIMIT_MAX),
             None => LIMIT_UNKNOWN.max(three),
         };
         let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
@@ -319,9 +327,11 @@ impl Link {
     pub fn queue_limit(&self) -> usize {
         let full = self.frame_at_once_max();
         let mean = self.train_mean.map_or(full, |mean| mean.min(full));
-        self.limit_of(self.few_of(mean), |bytes| match self.rated_mean {
-            Some(rated) if mean < rated => (bytes as u64 * mean as u64 / rated as u64) as usize,
-            _ => bytes,
+        self.limit_of(&self.queue_time, self.few_of(mean), |bytes| {
+            match self.rated_mean {
+                Some(rated) if mean < rated => (bytes as u64 * mean as u64 / rated as u64) as usize,
+                _ => bytes,
+            }
         })
     }
 
@@ -337,7 +347,7 @@ impl Link {
 
     /// A local queue that is gone soon at this rate.
     pub fn short_queue_bytes(&self, bps: u64) -> usize {
-        bytes_in(self.queue_time.max(), bps / 8).max(FRAMES_MIN * self.frame_max())
+        bytes_in(self.shared_queue_time.max(), bps / 8).max(FRAMES_MIN * self.frame_max())
     }
 
     /// The local queue is smaller than was thought: from now on, and until it may have changed,
@@ -400,6 +410,7 @@ impl Link {
         let kept_back = core::mem::take(&mut self.kept_back);
         let ran_dry = queued == 0 && kept_back && self.drain.fill() > 0;
         self.queue_time.on_told(ran_dry, now);
+        self.shared_queue_time.on_told(ran_dry, now);
         self.refused_at = self
             .refused_at
             .filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
@@ -437,7 +448,7 @@ impl Link {
         LinkSand {
             rate_bps,
             frame_bytes_max: is_cut.then_some(frame as u64),
-            waits_max: Some(time_of(self.limit() + self.frame_at_once_max(), bps)),
+            waits_max: Some(time_of(self.queue_limit() + self.frame_at_once_max(), bps)),
             is_late: self.queue_time.is_late(),
         }
     }
@@ -456,7 +467,7 @@ impl Link {
             carrier: self.state.carrier,
             rate_bps: measured.map(|(bps, _)| bps).or(self.state.rate_bps),
             rate_age: measured.map(|(_, at)| now.since(at)),
-            sand: self.sand(now),
+            sand: LinkSand::default(),
             local_queue_bytes: self.drain.fill() as u64,
             local_queue_age: self.drain.told.map(|(_, at)| now.since(at)),
             in_flight_bytes: in_flight_bytes as u64,

@@ -5,7 +5,6 @@ use super::paths::rate_bps;
 use crate::config::LinkId;
 use crate::link::Link;
 use crate::peer::Path;
-use crate::sand::SandBound;
 use crate::stats::LinkSand;
 use crate::time::Instant;
 
@@ -13,7 +12,13 @@ impl Engine {
     /// What small frames wait for at a link.
     pub fn link_sand(&self, link: LinkId, now: Instant) -> LinkSand {
         let link = self.links.iter().find(|of| of.id == link);
+        let link = link.filter(|_| self.bounds_sand());
         link.map_or_else(LinkSand::default, |link| link.sand(now))
+    }
+
+    /// Whether anybody sees to it how long small frames wait at a link. Where there are several, they have another one.
+    pub(super) fn bounds_sand(&self) -> bool {
+        self.links.len() == 1
     }
 
     /// Each path may be of another rate than it was.
@@ -27,11 +32,13 @@ impl Engine {
     }
 
     fn follow_sand_of(&mut self, which: impl Fn(&Path) -> bool, now: Instant) {
+        let is_bounded = self.bounds_sand();
         let links = &self.links;
         let peers = self.peers.iter_mut();
         let paths = peers.flat_map(|(_, peer)| &mut peer.paths);
         for path in paths.filter(|path| which(path)) {
             let link = links.iter().find(|link| link.id == path.link);
+            let link = link.filter(|_| is_bounded);
             path.sand_max = link.map_or(usize::MAX, |link| at_once_max(link, path, now));
         }
     }
@@ -39,8 +46,10 @@ impl Engine {
     /// Bytes of the longest frame that the host is to make while it is let send at this rate: small ones wait for such where it is held
     /// back, too. Where there is one way, no longer than what goes by it at once.
     pub(super) fn frame_of_host_max(&self, rate_bps: u64) -> usize {
-        let in_use = self.links.iter().map(|link| link.sand_in_use().0);
-        let by_rate = SandBound(in_use.max().flatten()).frame_max(rate_bps);
+        let [link] = &self.links[..] else {
+            return usize::MAX;
+        };
+        let by_rate = link.sand_in_use().frame_max(rate_bps);
         let mut paths = self.peers.iter().flat_map(|(_, peer)| &peer.paths);
         match (paths.next(), paths.next()) {
             (Some(only), None) => by_rate.min(only.sand_max),

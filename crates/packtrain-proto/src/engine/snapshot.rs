@@ -213,6 +213,7 @@ impl Engine {
         let in_flight = paths().map(|path| path.flight.in_flight_bytes()).sum();
         let acked = paths().filter_map(|path| path.flight.rate_bps()).max();
         LinkSnapshot {
+            sand: self.link_sand(link.id, now),
             home: self.segments.is_home(link.id),
             lag: link
                 .settings

@@ -216,6 +216,8 @@ impl Engine {
                     _ => DropReason::CodedDamaged,
                 });
                 self.pool.give_back(plain);
+                // It has come in its turn, and what was in it never will.
+                self.on_gap((slot, lane));
                 None
             }
         }

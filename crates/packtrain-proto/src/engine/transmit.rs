@@ -405,7 +405,10 @@ impl Engine {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?.min(path.train_max(link.frame_max())),
         };
-        let sand_max = at_once_max(link, path, now);
+        let sand_max = match has_one_link {
+            true => at_once_max(link, path, now),
+            false => usize::MAX,
+        };
         let train_max = train_max.min(sand_max);
         let link_bps = rate_bps(link, path, now).map(|bps| link.rate_of_full_trains(bps));
         let coding = coding_for(

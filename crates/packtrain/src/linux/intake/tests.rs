@@ -409,8 +409,8 @@ fn two_segments_have_room_in_a_turn_of_their_leaf_however_long_they_are() {
         ] {
             ip(&format!("link set t0 mtu {mtu}"));
             // Leaves follow a rate that is another one.
-            intake.set_rate(Some(MEGABIT)).unwrap();
-            intake.set_rate(Some(100 * MEGABIT)).unwrap();
+            intake.set_rate(Some(MEGABIT), usize::MAX).unwrap();
+            intake.set_rate(Some(100 * MEGABIT), usize::MAX).unwrap();
             let classes = run("tc -d class show dev t0 classid 7074:10");
             let (_, rest) = classes.split_once(" quantum ").unwrap();
             let quantum = rest.split(' ').next().unwrap();
