@@ -266,6 +266,9 @@ impl BitErrors {
     }
 }
 
+/// Wrong bits of the longest train, where there are none: laws divide by them.
+const NEXT_TO_NOTHING: f64 = 1e-9;
+
 /// Of trains of about one length.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -303,15 +306,40 @@ fn slope(seen: &[Seen], longest: f64, [other, rate]: [f64; 2]) -> Slope {
 fn most_likely(seen: &[Seen]) -> (f64, f64) {
     let longest = seen.iter().map(|of| of.bits).fold(1.0, f64::max);
     let alone = by_rate_alone(seen, longest);
-    let at = slope(seen, longest, [0.0, alone]);
-    // The score test: how far the slope is from 0, where the rate is free to follow.
-    let left = at.bend[0] - at.bend[1] * at.bend[1] / at.bend[2];
-    let is_seen = left > 1e-9 * at.bend[0] && at.by[0] > SURE * left.sqrt();
-    if !is_seen {
-        return (alone / longest, 0.0);
-    }
-    let (other, rate) = by_both(seen, longest, alone);
+    let all_alike = by_other_alone(seen, longest);
+    let both = match slope(seen, longest, [all_alike, 0.0]).by[1] > 0.0 {
+        true => by_both(seen, longest, alone),
+        // Nothing becomes more likely by bits that are wrong.
+        false => [all_alike, NEXT_TO_NOTHING],
+    };
+    // The likelihood ratio test: twice what is gained has the distribution of a square.
+    let gained = likelihood(seen, longest, both) - likelihood(seen, longest, [0.0, alone]);
+    let [other, rate] = match 2.0 * gained > SURE * SURE {
+        true => both,
+        false => [0.0, alone],
+    };
     (rate / longest, other)
+}
+
+/// The logarithm of how likely this is.
+fn likelihood(seen: &[Seen], longest: f64, [other, rate]: [f64; 2]) -> f64 {
+    let of = |of: &Seen| {
+        let hazard = (other + rate * of.bits / longest).max(1e-15);
+        let grown = exp_less_1(hazard);
+        of.lost * ln(grown / (1.0 + grown)) - of.arrived * hazard
+    };
+    seen.iter().map(of).sum()
+}
+
+/// Where the slope by what takes all alike is 0, without bit errors; as [`by_rate_alone`].
+fn by_other_alone(seen: &[Seen], longest: f64) -> f64 {
+    let sum = |what: fn(&Seen) -> f64| seen.iter().map(what).sum::<f64>();
+    let mut other = sum(|of| of.lost) / sum(|of| of.arrived + of.lost);
+    for _ in 0..NEWTON_STEPS {
+        let at = slope(seen, longest, [other, 0.0]);
+        other = (other + at.by[0] / at.bend[0]).clamp(other / 4.0, other * 4.0);
+    }
+    other
 }
 
 /// Where the slope by the rate is 0: it falls, and bends up, so that Newton's steps from the left stay there.
@@ -329,7 +357,7 @@ fn by_rate_alone(seen: &[Seen], longest: f64) -> f64 {
     rate
 }
 
-fn by_both(seen: &[Seen], longest: f64, alone: f64) -> (f64, f64) {
+fn by_both(seen: &[Seen], longest: f64, alone: f64) -> [f64; 2] {
     let (mut other, mut rate) = (alone / 4.0, alone / 2.0);
     for _ in 0..2 * NEWTON_STEPS {
         let Slope {
@@ -349,7 +377,20 @@ fn by_both(seen: &[Seen], longest: f64, alone: f64) -> (f64, f64) {
         other = (other + to_other).clamp(other / LEAP, other * LEAP);
         rate = (rate + to_rate).clamp(rate / LEAP, rate * LEAP);
     }
-    (other, rate)
+    [other, rate]
+}
+
+/// Of what is above 0 and no more than 1, by the series of artanh; as [`exp_less_1`].
+fn ln(x: f64) -> f64 {
+    let (mut x, mut halvings) = (x, 0.0);
+    while x < 0.5 {
+        x *= 2.0;
+        halvings += 1.0;
+    }
+    let y = (x - 1.0) / (x + 1.0);
+    let terms = (0..13).rev();
+    let sum = terms.fold(0.0, |sum, n| sum * y * y + 1.0 / f64::from(2 * n + 1));
+    2.0 * y * sum - halvings * core::f64::consts::LN_2
 }
 
 /// e^x − 1 by its series and doublings: the four operations give the same on each machine.
@@ -436,9 +477,8 @@ mod tests {
             };
             let (rate, other) = most_likely(&seen);
             let found = likelihood(rate, other);
-            // What is not seen to take all alike counts as nothing: two standard deviations are 2 of this, and more where few are
-            // left on one side.
-            let left_out = if other == 0.0 { 6.0 } else { 0.01 };
+            // What is not seen to take all alike counts as nothing.
+            let left_out = if other == 0.0 { SURE * SURE / 2.0 } else { 0.0 } + 0.01;
             let longest = seen.iter().map(|of| of.bits).fold(0.0, f64::max);
             for of_rate in 0..40 {
                 for of_other in 0..40 {
@@ -557,13 +597,16 @@ mod tests {
     }
 
     #[test]
-    fn the_exponential_is_the_exponential_and_classes_are_even() {
+    fn exponential_and_logarithm_are_what_they_are_and_classes_are_even() {
         for x in [1e-12, 1e-6, 0.1, 0.25, 0.7, 3.0, 20.0, 60.0] {
             let (own, exact) = (exp_less_1(x), f64::exp_m1(x));
             assert!(
                 (own / exact - 1.0).abs() < 1e-12,
                 "{x}: {own} and not {exact}"
             );
+        }
+        for x in [1e-15, 1e-6, 0.3, 0.5, 0.999, 1.0] {
+            assert!((ln(x) - f64::ln(x)).abs() < 1e-10, "{x}: {}", ln(x));
         }
         assert_eq!(class_of(1), 0);
         let mut before = 0;

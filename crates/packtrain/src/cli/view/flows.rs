@@ -47,7 +47,7 @@ pub(super) fn write_sand(out: &mut String, document: &StatusDocument) {
             let _ = write!(text, ", {} bytes at once", count(bytes));
         }
         if link.sand_late {
-            text.push_str("; this host is late for less");
+            text.push_str("; late for less");
         }
         field(out, "small ones", &text);
     }

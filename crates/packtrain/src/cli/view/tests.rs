@@ -114,7 +114,10 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
         "peer 02:00:00:00:00:08: up",
         "takes      marked_frames, gso_in_trains, coded_trains, liveness, repair,\n\
          \x20            polls; mtu 9000\n",
-        "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
+        "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost, trains\n\
+         \x20            of 1500 for bit errors of 1.5e-6, reorders\n",
+        "waited     12,345 small frames: half within 590 µs, 99 % within 950 µs\n",
+        "small ones at eth1 485 µs at most, 1,514 bytes at once; late for less\n",
         "measured   rate 1.2 s ago, least 317 µs, jitter 20 µs, lost 0 % out, 0.1234 %\n\
          \x20            in\n",
         "held       12,346 of 1,234,567 trains received, p99 88 µs, 2.3 ms at most",
