@@ -64,6 +64,8 @@ pub enum SizeBecause {
     LongLost,
     /// The settings say so.
     Fixed,
+    /// Small frames would wait for longer ones for too long, at the link's rate.
+    SandDelay,
 }
 
 /// What is known of a path.
@@ -205,10 +207,11 @@ impl UnitSize {
 
     /// Says whether it changes.
     pub fn follow(&mut self, law: SizeLaw, on: &Conditions, now: Instant) -> bool {
-        use SizeBecause::{BitErrors, Fixed, LinkMtu, LongLost, PathMtu};
+        use SizeBecause::{BitErrors, Fixed, LinkMtu, LongLost, PathMtu, SandDelay};
         let (bytes, because) = best(law, on);
         let to = match because {
-            LinkMtu | PathMtu => None,
+            // What small frames wait for changes with each measured rate, and is no law's business.
+            LinkMtu | PathMtu | SandDelay => None,
             BitErrors | LongLost | Fixed => Some((bytes, because)),
         };
         let before = self.limit(on.passes);

@@ -165,7 +165,9 @@ fn assert_many_were_coded(sums: &Sums) {
 fn three_and_a_plain_host_keep_theirs_on_one_segment() {
     let sums = try_seeds("three", three::run);
     println!("{sums:?}");
-    assert!(single_seed() || sums.told > 0, "{sums:?}");
+    // Few seeds have a flow that is told.
+    let are_few = number("PACKTRAIN_SEEDS").is_some_and(|seeds| seeds < SEEDS);
+    assert!(single_seed() || are_few || sums.told > 0, "{sums:?}");
 }
 
 #[test]

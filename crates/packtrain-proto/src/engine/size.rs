@@ -7,7 +7,7 @@ use crate::peer::{Path, Peer};
 use crate::stats::PathSize;
 use crate::time::Instant;
 use crate::trunk::lane::LaneId;
-use crate::unit_size::{self, best};
+use crate::unit_size::{self, SizeBecause, best};
 use crate::wire::ethernet::HEADER_LEN;
 
 /// Of a million of the trains of the last seconds so many were lost, and it is no accident.
@@ -98,7 +98,10 @@ impl Engine {
             return PathSize::default();
         };
         let on = path.conditions((link.frame_max(), self.whole_frame()), repairs(peer), now);
-        let (bytes, because) = path.size.now(&on);
+        let (mut bytes, mut because) = path.size.now(&on);
+        if path.sand_max < bytes {
+            (bytes, because) = (path.sand_max, SizeBecause::SandDelay);
+        }
         let is_alone = peer.paths.len() == 1;
         PathSize {
             bytes: u16::try_from(bytes.saturating_sub(HEADER_LEN)).unwrap_or(u16::MAX),

@@ -8,6 +8,7 @@ mod ecn;
 mod flows;
 mod jain;
 mod units;
+mod wait;
 mod wires;
 
 use std::path::Path;
@@ -23,6 +24,8 @@ use super::{Result, pause};
 /// What can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
+    /// Small packets beside an elephant: how long they wait, and what the elephant has beside them
+    Wait,
     /// Who gets what of a line, 10 flows of packets and 10 of XL frames: drop tail, and by bytes
     Jain,
     /// XL frames that are dropped, and marked instead
@@ -38,7 +41,8 @@ impl Rounds for Part {}
 type Measure = fn(&mut Bench, &Path) -> Result<()>;
 
 /// In this order.
-const PARTS: [(Part, Measure); 4] = [
+const PARTS: [(Part, Measure); 5] = [
+    (Part::Wait, wait::measure),
     (Part::Jain, jain::measure),
     (Part::Ecn, ecn::measure),
     (Part::Ber, ber::measure),

@@ -130,6 +130,13 @@ pub(super) fn told(message: &libc::msghdr, mut take: impl FnMut(Told)) {
     }
 }
 
+/// Since 1970; 0 of what was before.
+pub(super) fn unix_nanos(time: libc::timespec) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
 /// The tag that the kernel or the NIC took out of a frame.
 pub(super) fn vlan_tag(auxdata: &libc::tpacket_auxdata) -> Option<[u8; VLAN_TAG_LEN]> {
     tag_bytes(auxdata.tp_status, auxdata.tp_vlan_tpid, auxdata.tp_vlan_tci)

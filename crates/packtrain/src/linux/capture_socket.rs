@@ -146,7 +146,7 @@ impl CaptureSocket {
                 received.len = auxdata.tp_len as usize;
                 received.tag = af_packet::vlan_tag(&auxdata);
             }
-            Told::Stamp(time) => received.unix_nanos = unix_nanos(time),
+            Told::Stamp(time) => received.unix_nanos = af_packet::unix_nanos(time),
         });
         Ok(received)
     }
@@ -164,13 +164,6 @@ struct Received {
     outgoing: bool,
     unix_nanos: u64,
     tag: Option<[u8; VLAN_TAG_LEN]>,
-}
-
-/// 0 of what was before 1970.
-fn unix_nanos(time: libc::timespec) -> u64 {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
 impl AsFd for CaptureSocket {

@@ -32,6 +32,7 @@ pub mod tap;
 pub mod tcp_pacing;
 pub mod tcp_segments;
 pub mod udp_offload;
+pub mod udp_stamps;
 pub mod vnet_header;
 
 mod af_packet;

@@ -32,6 +32,7 @@ pub(super) fn size_in_a_word(because: SizeBecause) -> &'static str {
         SizeBecause::BitErrors => "bit_errors",
         SizeBecause::LongLost => "long_lost",
         SizeBecause::Fixed => "fixed",
+        SizeBecause::SandDelay => "sand_delay",
     }
 }
 

@@ -195,6 +195,13 @@ fn path(link: &PeerLink) -> String {
                 link.size_bytes
             );
         }
+        ("sand_delay", _) => {
+            let _ = write!(
+                text,
+                ", trains of {} so that small frames need not wait",
+                link.size_bytes
+            );
+        }
         ("fixed", _) => {
             let _ = write!(text, ", trains of {}", link.size_bytes);
         }

@@ -158,6 +158,9 @@ fn topology(error_rate: f64, size: &str) -> Topology {
         MTU.to_string(),
         "--size".to_owned(),
         size.to_owned(),
+        // Else trains at this rate are as short as packets, whatever the bits are.
+        "--max-sand-delay".to_owned(),
+        "off".to_owned(),
     ];
     for host in &mut topology.hosts {
         host.up = up.to_vec();
@@ -185,7 +188,8 @@ mod tests {
         let topology = topology(1e-6, "9000");
         assert!(topology.check().is_empty());
         assert!(topology.hosts.iter().all(|host| host.packtrain));
-        assert_eq!(topology.hosts[0].up, ["--mtu", "65000", "--size", "9000"]);
+        let up = "--mtu 65000 --size 9000 --max-sand-delay off";
+        assert_eq!(topology.hosts[0].up.join(" "), up);
         let [wire] = &topology.wires[..] else {
             panic!("one wire");
         };

@@ -74,13 +74,13 @@ fn what_one_of_two_wires_loses_goes_again_and_no_ping_is_without_an_answer() {
 }
 
 #[test]
-fn of_a_lossless_class_an_only_wire_loses_nothing_and_of_others_what_it_loses() {
+fn of_a_lossless_class_an_only_wire_loses_nothing_and_of_what_is_not_repaired_what_it_loses() {
     live!();
     let world = World::new();
     let (lost, _, replay) = ping(&world, (1, ""), Some("--repair lossless"));
     assert_eq!(lost, 0, "{replay}");
     assert!(replay["repaired"].as_u64() > Some(15), "{replay}");
-    let (lost, _, replay) = ping(&world, (1, ""), None);
+    let (lost, _, replay) = ping(&world, (1, "--repair off"), None);
     // Three in a hundred, there and back.
     assert!(lost > 30, "{lost}");
     assert_eq!(replay["replayed"], 0);
