@@ -66,7 +66,7 @@ fn rows(added_max_us: f64) -> [Row<Run>; 6] {
             |run| run.added_p99_us,
         ),
         (
-            "… better than plain",
+            "better than plain",
             (Unit::Microseconds, Target::RatioAtMost(1.0)),
             |run| run.added_p99_us,
         ),
