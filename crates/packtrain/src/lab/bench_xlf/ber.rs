@@ -52,7 +52,9 @@ struct Wire {
 
 impl Wire {
     fn set(packtrain: &Path, error_rate: f64, size: &str) -> Result<Wire> {
-        let lab = HeldLab::up("ber", &topology(error_rate, size), packtrain)?;
+        // They stand side by side.
+        let tag = format!("ber-{size}-");
+        let lab = HeldLab::up(&tag, &topology(error_rate, size), packtrain)?;
         Ok(Wire { lab })
     }
 
