@@ -34,6 +34,8 @@ fn flow(error_rate: f64, mtu: u16, set: impl Fn(&mut Config)) -> Stations {
     let station = |port| {
         let mut line = Line::default();
         line.config.mtu = mtu;
+        // Else trains at this rate are as short as packets, whatever the bits are.
+        line.config.limits.sand_delay_max = None;
         set(&mut line.config);
         StationConfig {
             ports: vec![PortId { segment: 0, port }],
