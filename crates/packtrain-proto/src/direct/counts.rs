@@ -16,7 +16,8 @@
 //! A frame that leaves between the reading of a count and the marker is counted by the receiver
 //! alone. So a sample may show less loss than there was, never more: what is lost is how far the
 //! difference has risen *at most*. Where the link's queue lets the marker overtake frames, those that it has
-//! overtaken are missing for a moment: there, what is lost is missing in several samples in a row.
+//! overtaken are missing for a moment: there, what is lost is missing in several samples in a row. While most are missing, the same is
+//! asked again, though no more have gone: where none of them comes for some time, they do not stand in a queue.
 
 use super::Came;
 use crate::time::{Duration, Instant};
@@ -29,6 +30,8 @@ const JUDGED_MIN: u32 = 64;
 const MISSING_MIN: i32 = 4;
 /// So many samples in a row show what a marker that may overtake says of loss.
 const OVERTAKEN: usize = 4;
+/// No link takes so long for one frame: where none has come since, what was missing then does not stand before it.
+const STILL_FOR: Duration = Duration::from_millis(200);
 /// One in so many, and at least so many.
 const LOSS_SHARE: u32 = 50;
 const LOSS_MIN: u32 = 8;
@@ -102,6 +105,10 @@ pub struct DirectCounts {
     /// How many were missing in the last samples, and how many of these there are.
     missing: [i32; OVERTAKEN],
     samples: usize,
+    /// Since when none has come, though some were missing.
+    still: Option<Still>,
+    /// Most are missing: it is asked whether they still are.
+    is_doubted: bool,
     lost: u64,
     round_trip_min: Extreme<Duration>,
     late: u32,
@@ -121,6 +128,14 @@ struct Judged {
     sent: u32,
     /// How many more were sent than received, at most so far.
     missing_max: i32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Still {
+    received: u32,
+    missing: i32,
+    /// The answer that said so came.
+    since: Instant,
 }
 
 impl DirectCounts {
@@ -153,7 +168,10 @@ impl DirectCounts {
 
     fn has_more_to_tell(&self, least: Duration, now: Instant) -> bool {
         let gap = GAP_MIN.max(least / 3);
-        let has_more = |last: Announced| last.sent != self.sent && now.since(last.at) >= gap;
+        let has_more = |last: Announced| {
+            let is_news = last.sent != self.sent || self.is_doubted;
+            is_news && now.since(last.at) >= gap
+        };
         self.announced[0].is_none_or(has_more)
     }
 
@@ -243,6 +261,8 @@ impl DirectCounts {
         self.first_words = if is_seldom { FIRST_WORDS_MANY } else { 0 };
         self.late = 0;
         self.is_told = true;
+        self.still = None;
+        self.is_doubted = false;
     }
 
     /// Whether something is to be said.
@@ -267,7 +287,7 @@ impl DirectCounts {
             });
         }
         Some(DirectReport {
-            wants_answer: least.is_none(),
+            wants_answer: least.is_none() || self.is_doubted,
             sent: self.announced[0].map_or(self.sent, |last| last.sent),
             seen_sent: self.seen_sent,
             seen_received: self.seen.frames,
@@ -284,11 +304,15 @@ impl DirectCounts {
             let delay = self.on_round_trip(now.since(left), now);
             let (sent, received) = (report.seen_sent, report.seen_received);
             let missing = sent.wrapping_sub(received) as i32;
-            let missing = match overtakes {
+            let least = match overtakes {
                 true => self.least_missing(missing),
                 false => Some(missing),
             };
-            let loss = missing.and_then(|missing| self.judge(sent, missing, overtakes));
+            let loss = match self.still_missing((sent, received), left, now) {
+                Some(missing) => self.judge(sent, missing, (overtakes, true)),
+                None => least.and_then(|least| self.judge(sent, least, (overtakes, !overtakes))),
+            };
+            self.is_doubted = self.are_most(sent, missing);
             loss.or(delay)
         });
         Heard { asks, signal }
@@ -327,7 +351,46 @@ impl DirectCounts {
         known.iter().min().copied().filter(|_| is_enough)
     }
 
-    fn judge(&mut self, sent: u32, missing: i32, overtakes: bool) -> Option<Signal> {
+    /// So many are missing since so long that they do not stand in a queue: none has come, though the answers do.
+    /// `left`: when it was asked.
+    fn still_missing(
+        &mut self,
+        (sent, received): (u32, u32),
+        left: Instant,
+        now: Instant,
+    ) -> Option<i32> {
+        let missing = sent.wrapping_sub(received) as i32;
+        let lost = self.judged.map_or(0, |judged| judged.missing_max);
+        let is_same = |still: &Still| {
+            still.received == received && still.missing.wrapping_sub(lost) >= MISSING_MIN
+        };
+        let still = self.still.filter(is_same);
+        let still = *self.still.insert(still.unwrap_or(Still {
+            received,
+            missing,
+            since: now,
+        }));
+        let is_long = left.since(still.since) >= STILL_FOR;
+        (is_long && self.are_most(sent, still.missing)).then_some(still.missing)
+    }
+
+    /// So many more are missing than were lost, and of those that went since it was judged, most.
+    fn are_most(&self, sent: u32, missing: i32) -> bool {
+        self.judged.is_some_and(|judged| {
+            let more = missing.wrapping_sub(judged.missing_max);
+            let since = sent.wrapping_sub(judged.sent);
+            more >= MISSING_MIN && more.unsigned_abs().saturating_mul(2) >= since
+        })
+    }
+
+    /// `is_sure`: what is missing stands in no queue.
+    fn judge(
+        &mut self,
+        sent: u32,
+        missing: i32,
+        (overtakes, is_sure): (bool, bool),
+    ) -> Option<Signal> {
+        let are_most = is_sure && self.are_most(sent, missing);
         let Some(judged) = &mut self.judged else {
             // Either end may have counted before the other one did.
             let is_ahead = (-AHEAD_MAX..0).contains(&missing);
@@ -342,9 +405,9 @@ impl DirectCounts {
             // One end has begun anew.
             self.judged = None;
             self.samples = 0;
-            return self.judge(sent, missing, overtakes);
+            self.still = None;
+            return self.judge(sent, missing, (overtakes, is_sure));
         }
-        let are_most = !overtakes && more >= MISSING_MIN && more.unsigned_abs() * 2 >= since;
         if since < JUDGED_MIN && !are_most {
             return None;
         }

@@ -6,6 +6,7 @@ use crate::config::SizeLaw;
 use crate::peer::{Path, Peer};
 use crate::stats::PathSize;
 use crate::time::Instant;
+use crate::trunk::error_watch::Unnumbered;
 use crate::trunk::lane::LaneId;
 use crate::unit_size::{self, SizeBecause, best};
 use crate::wire::ethernet::HEADER_LEN;
@@ -84,6 +85,10 @@ impl Engine {
                 }
             }
             if path.size.follow(law, &on, now) {
+                let vanish = path.size.now(&on).1 == SizeBecause::LongLost;
+                if vanish && is_alone && on.repairs {
+                    path.errors.look_at_once(path.flight.lost_trains(), now);
+                }
                 path.flight.set_train_max(path.train_max(longest));
                 has_changed = true;
             }
@@ -125,7 +130,22 @@ impl Engine {
         };
         let (sent, lost) = (path.direct.sent(), path.direct.lost());
         let trains_lost = path.flight.lost_trains();
-        if path.errors.on_unnumbered(sent, lost, trains_lost, now) {
+        match path.errors.on_unnumbered(sent, lost, trains_lost, now) {
+            Unnumbered::AsBefore => {}
+            Unnumbered::Looks => self.publish_paths(),
+            Unnumbered::MostLost => {
+                path.flight.doubt_long(now);
+                self.follow_sizes(slot, now);
+                self.look_at_only_path(slot, now);
+            }
+        }
+    }
+
+    fn look_at_only_path(&mut self, slot: usize, now: Instant) {
+        let Some([path]) = self.peers.get_mut(slot).map(|peer| &mut peer.paths[..]) else {
+            return;
+        };
+        if path.errors.look(path.flight.lost_trains(), now) {
             self.publish_paths();
         }
     }

@@ -46,9 +46,9 @@ impl Peer {
         within.filter(in_time).map(RepairUntil::After)
     }
 
-    /// There is one link, and it loses by bits that are wrong.
+    /// There is one link, and it loses by bits that are wrong, or most.
     fn mends(&self) -> bool {
-        matches!(&self.paths[..], [path] if path.errors.mends())
+        matches!(&self.paths[..], [path] if path.errors.repairs())
     }
 
     /// What the only link loses by bits that are wrong could go again.
@@ -59,7 +59,7 @@ impl Peer {
     fn within_by_line(&self) -> Option<Duration> {
         let within = self.repair_within?;
         match &self.paths[..] {
-            [path] => path.errors.mends().then(|| {
+            [path] => path.errors.repairs().then(|| {
                 let longer = (path.flight.repaired_after() + TAIL_ALONE) * TRIES_ALONE;
                 longer.clamp(within, WITHIN_ALONE_MAX.max(within))
             }),

@@ -13,6 +13,10 @@
 //!     │  so few would be lost that it does not matter      bits are wrong  ▼
 //!     └────────────────────────────────────────────────────────────── Mending
 //! ```
+//!
+//! Where most are lost there is no time for that: a TCP whose first windows vanish sends one segment for each of its timeouts, from which
+//! nothing could be found. What is lost goes again from the beginning of such a look, and trains are short meanwhile
+//! ([`crate::trunk::flight`]).
 
 use super::bit_errors::Estimate;
 use super::recent::Recent;
@@ -43,8 +47,20 @@ enum State {
     Looking {
         since: Instant,
         lost_before: u64,
+        /// Most were lost.
+        is_urgent: bool,
     },
     Mending,
+}
+
+/// What follows from frames that nobody numbers and that were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unnumbered {
+    AsBefore,
+    /// It is looked at from now on.
+    Looks,
+    /// Most were, whatever is done about that.
+    MostLost,
 }
 
 /// Of one path.
@@ -65,9 +81,18 @@ impl ErrorWatch {
         self.state != State::Quiet
     }
 
-    /// What is lost is to go again, and trains are as long as carries most.
+    /// Bits are wrong, and trains are as long as carries most.
     pub fn mends(&self) -> bool {
         self.state == State::Mending
+    }
+
+    /// What is lost is to go again.
+    pub fn repairs(&self) -> bool {
+        match self.state {
+            State::Quiet => false,
+            State::Looking { is_urgent, .. } => is_urgent,
+            State::Mending => true,
+        }
     }
 
     /// A frame could go as it is, or segments of so many bytes could: whether it is to go in a train instead.
@@ -80,8 +105,14 @@ impl ErrorWatch {
         is_sample
     }
 
-    /// Of the frames that nobody numbers so many have gone, ever, and so many were lost. Says whether anything has changed.
-    pub fn on_unnumbered(&mut self, sent: u32, lost: u64, trains_lost: u64, now: Instant) -> bool {
+    /// Of the frames that nobody numbers so many have gone, ever, and so many were lost.
+    pub fn on_unnumbered(
+        &mut self,
+        sent: u32,
+        lost: u64,
+        trains_lost: u64,
+        now: Instant,
+    ) -> Unnumbered {
         let more = lost.saturating_sub(self.unnumbered_lost);
         self.unnumbered_lost = lost;
         let since = sent.wrapping_sub(self.unnumbered_sent);
@@ -89,7 +120,11 @@ impl ErrorWatch {
         self.unnumbered.add(more as i64, u64::from(since), now);
         let (lost, all) = self.unnumbered.get(now).unwrap_or_default();
         let is_hint = more > 0 && lost >= HINT_MIN && lost * 1_000_000 >= all * HINT_PPM;
-        is_hint && self.look(trains_lost, now)
+        match is_hint {
+            true if lost * 2 >= all => Unnumbered::MostLost,
+            true if self.look(trains_lost, now) => Unnumbered::Looks,
+            _ => Unnumbered::AsBefore,
+        }
     }
 
     /// A train that was one of few was lost. `trains_lost`: so many ever. Says whether anything has changed.
@@ -99,9 +134,21 @@ impl ErrorWatch {
             self.state = State::Looking {
                 since: now,
                 lost_before: trains_lost.saturating_sub(1),
+                is_urgent: false,
             };
         }
         is_time
+    }
+
+    /// Hardly anything that is long arrives, whenever it was looked at last. `trains_lost`: so many ever.
+    pub fn look_at_once(&mut self, trains_lost: u64, now: Instant) {
+        if !self.mends() {
+            self.state = State::Looking {
+                since: now,
+                lost_before: trains_lost,
+                is_urgent: true,
+            };
+        }
     }
 
     /// What is known by now of trains of so many bytes, the longest that pass. `gains`: it could be mended. Says whether anything has
@@ -120,7 +167,9 @@ impl ErrorWatch {
                 self.again_after = None;
                 State::Mending
             }
-            State::Looking { since, lost_before } => {
+            State::Looking {
+                since, lost_before, ..
+            } => {
                 let is_open = trains_lost >= lost_before + LOST_IN_LOOK;
                 let time = if is_open { LOOK_MAX } else { LOOK };
                 match gains && now.since(since) < time {
@@ -165,14 +214,12 @@ mod tests {
     #[test]
     fn it_looks_when_frames_are_lost_that_nobody_numbers_and_mends_what_it_finds() {
         let mut watch = ErrorWatch::default();
-        assert!(!watch.on_unnumbered(1000, 1, 0, at(100)));
-        assert!(!watch.on_unnumbered(2000, 2, 0, at(200)));
-        assert!(watch.on_unnumbered(3000, 3, 0, at(300)));
-        assert!(watch.wants_trains() && !watch.mends());
-        assert!(
-            !watch.on_unnumbered(3000, 4, 0, at(310)),
-            "it looks already"
-        );
+        let mut lost = |sent, lost, millis| watch.on_unnumbered(sent, lost, 0, at(millis));
+        assert_eq!(lost(1000, 1, 100), Unnumbered::AsBefore);
+        assert_eq!(lost(2000, 2, 200), Unnumbered::AsBefore);
+        assert_eq!(lost(3000, 3, 300), Unnumbered::Looks);
+        assert_eq!(lost(3000, 4, 310), Unnumbered::AsBefore, "it looks already");
+        assert!(watch.wants_trains() && !watch.mends() && !watch.repairs());
         assert!(!watch.follow(None, FULL, 3, at(800)));
         assert!(watch.follow(known(1e-6), FULL, 9, at(900)));
         assert!(watch.mends());
@@ -209,6 +256,23 @@ mod tests {
         watch.look(1, at(1000));
         assert!(watch.follow(known(1e-5), (1514, false), 2, at(1001)));
         assert!(!watch.wants_trains());
+    }
+
+    #[test]
+    fn where_most_are_lost_it_looks_at_once_and_what_is_lost_goes_again() {
+        let mut watch = ErrorWatch::default();
+        assert!(watch.look(1, at(0)));
+        assert!(watch.follow(None, FULL, 0, at(5000)));
+        let mut lost = |sent, lost| watch.on_unnumbered(sent, lost, 0, at(6000));
+        assert_eq!(lost(3, 2), Unnumbered::AsBefore);
+        assert_eq!(lost(9, 4), Unnumbered::AsBefore, "the next look is later");
+        assert_eq!(lost(10, 5), Unnumbered::MostLost);
+        watch.look_at_once(0, at(6000));
+        assert!(watch.wants_trains() && watch.repairs() && !watch.mends());
+        assert!(watch.follow(known(1e-5), FULL, 9, at(6100)));
+        assert!(watch.mends() && watch.repairs());
+        watch.look_at_once(0, at(6200));
+        assert!(watch.mends(), "it is known already");
     }
 
     #[test]

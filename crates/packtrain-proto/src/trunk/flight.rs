@@ -243,6 +243,13 @@ impl Flight {
         self.black_hole.above(now)
     }
 
+    /// Most frames that went past the engine were lost, and long ones may have been among them.
+    pub fn doubt_long(&mut self, now: Instant) {
+        if self.black_hole.above(now).is_none() {
+            self.black_hole.doubt(now);
+        }
+    }
+
     /// Several trains in a row were lost that were longer than all that arrived. Says so once.
     pub fn take_long_lost(&mut self) -> bool {
         self.long_lost.take_many()
@@ -491,7 +498,6 @@ impl Flight {
                 let bytes = self.give_up_record(at, release).unwrap_or(0);
                 self.lost += u64::from(bytes > 0);
                 self.long_lost.on_lost(bytes);
-                // Of what stands further before it nobody knows.
                 // Of what stands further before it nobody knows.
                 if is_clear && bytes > 0 && newest - at <= NAMED_MAX {
                     self.bit_errors.on_lost(bytes as usize);

@@ -13,6 +13,7 @@ mod coded;
 mod dfap;
 mod direct;
 mod direct_kinds;
+mod direct_loss;
 mod duplicate;
 mod engine_away;
 mod fair;

@@ -17,6 +17,7 @@ mod pace_tcp;
 
 // A line between two hosts, and more of them.
 mod aggregates;
+mod bit_errors;
 mod classes;
 mod coalescing;
 mod coded;

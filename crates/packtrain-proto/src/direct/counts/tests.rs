@@ -82,6 +82,26 @@ fn who_counts_more_for_a_moment_has_lost_nothing_when_that_is_over() {
     assert_eq!(end.counts.lost(), 100);
 }
 
+#[test]
+fn where_a_marker_may_overtake_it_is_asked_again_while_most_are_missing_and_what_does_not_come_is_lost()
+ {
+    let mut end = Sender::new(0, 0);
+    end.overtakes = true;
+    assert_eq!(end.sample(10, 10, 1), None);
+    // They stand in a queue.
+    for (sent, received) in [(10, 0), (0, 2), (0, 2), (0, 1), (1, 6)] {
+        assert_eq!(end.sample(sent, received, 1), None);
+    }
+    assert_eq!(end.counts.lost(), 0);
+    // Nothing new is said of what has come.
+    end.ms += 100;
+    end.counts.on_sent(end.sent, at(end.ms));
+    assert_eq!(end.counts.take_report(at(end.ms)), None);
+    let signals = [20, 0, 0, 0].map(|sent| end.sample(sent, 0, 1));
+    assert_eq!(signals, [None, None, None, Some(Signal::Loss)]);
+    assert_eq!(end.counts.lost(), 20);
+}
+
 /// At 60 Gbit/s a millisecond is 5,000 segments, and a message that a busy processor sends later by it goes with a count
 /// of before.
 #[test]

@@ -1,6 +1,6 @@
 //! An only link on which long trains vanish, all of them, and nothing shorter is sent that could tell: nobody asks there what passes
 //! ([`crate::trunk::path_mtu`]). When nothing of what was out was acknowledged, twice in a row, and all of it was longer than what each
-//! Ethernet takes, trains are no longer than that for a while.
+//! Ethernet takes, trains are no longer than that for a while. The same where frames that went past the engine vanished, most of them.
 
 use crate::time::{Duration, Instant};
 use crate::wire::ethernet::HEADER_LEN;
@@ -22,9 +22,14 @@ impl BlackHole {
     /// All that was out; `shortest` of it, bytes.
     pub(super) fn on_given_up(&mut self, shortest: usize, in_a_row: u32, now: Instant) {
         if shortest > BASE && in_a_row >= IN_A_ROW {
-            self.after = (self.after * 2).clamp(AGAIN_AFTER, AGAIN_AFTER_MAX);
-            self.until = Some(now + self.after);
+            self.doubt(now);
         }
+    }
+
+    /// Long ones vanish, as it seems.
+    pub(super) fn doubt(&mut self, now: Instant) {
+        self.after = (self.after * 2).clamp(AGAIN_AFTER, AGAIN_AFTER_MAX);
+        self.until = Some(now + self.after);
     }
 
     /// A train so long has.
