@@ -78,7 +78,8 @@ const LEAF_BURST_BYTES: u64 = 500;
 const BURST_NS: u64 = 1_000_000;
 /// What the line carries in this time is the largest frame that the host makes, within these bounds.
 const FRAME_TIME: Duration = Duration::from_millis(1);
-pub const FRAME_BYTES_MIN: u32 = 4096;
+/// Two segments of TCP on an Ethernet, with the headers of each: fewer it makes only where no two fit.
+pub const FRAME_BYTES_MIN: u32 = 3072;
 pub const FRAME_BYTES_MAX: u32 = 65_536;
 const ROUTE_FLUSH: &str = "/proc/sys/net/ipv4/route/flush";
 /// What may wait before the line: two of the smallest frames in each leaf. A flow that was silent for as
