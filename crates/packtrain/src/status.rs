@@ -5,6 +5,7 @@
 //! names; ages and durations are seconds, because that is what JSON's readers plot.
 
 mod build;
+mod counters;
 mod direct;
 mod words;
 

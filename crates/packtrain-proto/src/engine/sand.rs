@@ -59,7 +59,7 @@ impl Engine {
 }
 
 /// Bytes of the longest frame that goes by this path at once, as fast as it is now.
-pub(super) fn at_once_max(link: &Link, path: &Path, now: Instant) -> usize {
+fn at_once_max(link: &Link, path: &Path, now: Instant) -> usize {
     // What is acknowledged shows the most of a while, and what leaves the local queue what is so now.
     let rates = [rate_bps(link, path, now), link.drain_rate_bps(now)];
     let slowest = rates.into_iter().flatten().min();

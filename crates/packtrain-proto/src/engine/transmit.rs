@@ -4,7 +4,6 @@ use arrayvec::ArrayVec;
 
 use super::from_host::largest_on_wire;
 use super::paths::{Rules, best_path, frames_for, has_room, is_ripe, rate_bps, train_max};
-use super::sand::at_once_max;
 use super::way::{Goes, Way, coding_for, mark_for};
 use super::{Engine, Transmit};
 use crate::aggregator::{Filled, Surroundings};
@@ -405,11 +404,6 @@ impl Engine {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?.min(path.train_max(link.frame_max())),
         };
-        let sand_max = match has_one_link {
-            true => at_once_max(link, path, now),
-            false => usize::MAX,
-        };
-        let train_max = train_max.min(sand_max);
         let link_bps = rate_bps(link, path, now).map(|bps| link.rate_of_full_trains(bps));
         let coding = coding_for(
             &self.config,
@@ -425,7 +419,7 @@ impl Engine {
             train_max,
             mark,
             link,
-            sand_max,
+            sand_max: path.sand_max,
             compresses: coding.is_some_and(|coding| coding != Coding::Headers),
         };
         let before = (peer.queues.frames(), peer.queues.bytes());

@@ -3,6 +3,7 @@
 use packtrain_proto::config::{DETECTION_TIME, HOLD_TIME};
 use std::time::Duration;
 
+use super::values::off_or_time;
 use crate::units::Time;
 
 const DETECTION_MIN: Duration = Duration::from_millis(10);
@@ -39,23 +40,15 @@ pub enum LivenessError {
     Hold(String),
 }
 
-fn parse(text: &str) -> Option<Duration> {
-    text.parse::<Time>().ok().map(Duration::from)
-}
-
 pub fn parse_detection(text: &str) -> Result<Detection, LivenessError> {
-    if text == "off" {
-        return Ok(Detection(None));
-    }
-    parse(text)
-        .filter(|time| (DETECTION_MIN..=DETECTION_MAX).contains(time))
-        .map(|time| Detection(Some(time)))
+    off_or_time(text, DETECTION_MIN..=DETECTION_MAX)
+        .map(Detection)
         .ok_or_else(|| LivenessError::Detection(text.into()))
 }
 
 pub fn parse_hold_time(text: &str) -> Result<Duration, LivenessError> {
-    parse(text)
-        .filter(|time| *time <= HOLD_MAX)
+    let time = text.parse::<Time>().map(Duration::from).ok();
+    time.filter(|time| *time <= HOLD_MAX)
         .ok_or_else(|| LivenessError::Hold(text.into()))
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use packtrain_proto::class::Repairs;
 use packtrain_proto::config::REPAIR_WITHIN;
 
+use super::values::off_or_time;
 use crate::units::Time;
 
 const WITHIN_MIN: Duration = Duration::from_millis(1);
@@ -28,15 +29,9 @@ impl Default for RepairPolicy {
 pub struct RepairError(String);
 
 pub fn parse_repair(text: &str) -> Result<RepairPolicy, RepairError> {
-    if text == "off" {
-        return Ok(RepairPolicy(None));
-    }
-    let within = text.parse::<Time>().map(Duration::from);
-    let known = within
-        .ok()
-        .filter(|time| (WITHIN_MIN..=WITHIN_MAX).contains(time));
-    known
-        .map(|within| RepairPolicy(Some(within)))
+    let within = off_or_time(text, WITHIN_MIN..=WITHIN_MAX);
+    within
+        .map(RepairPolicy)
         .ok_or_else(|| RepairError(text.into()))
 }
 

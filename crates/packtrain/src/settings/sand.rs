@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use packtrain_proto::sand::SAND_DELAY_MAX;
 
+use super::values::off_or_time;
 use crate::units::Time;
 
 const DELAY_MIN: Duration = Duration::from_micros(50);
@@ -25,15 +26,9 @@ impl Default for SandDelay {
 pub struct SandDelayError(String);
 
 pub fn parse_sand_delay(text: &str) -> Result<SandDelay, SandDelayError> {
-    if text == "off" {
-        return Ok(SandDelay(None));
-    }
-    let delay = text.parse::<Time>().map(Duration::from);
-    let known = delay
-        .ok()
-        .filter(|time| (DELAY_MIN..=DELAY_MAX).contains(time));
-    known
-        .map(|delay| SandDelay(Some(delay)))
+    let delay = off_or_time(text, DELAY_MIN..=DELAY_MAX);
+    delay
+        .map(SandDelay)
         .ok_or_else(|| SandDelayError(text.into()))
 }
 

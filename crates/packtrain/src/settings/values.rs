@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use packtrain_proto::config::Balance;
@@ -10,6 +12,16 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{MTU_MAX, MTU_MIN};
 use crate::linux::netlink::{IpPrefix, IpPrefixError};
+use crate::units::Time;
+
+/// `off`, or a time within these bounds. `None`: neither.
+pub fn off_or_time(text: &str, within: RangeInclusive<Duration>) -> Option<Option<Duration>> {
+    if text == "off" {
+        return Some(None);
+    }
+    let time = text.parse::<Time>().map(Duration::from).ok();
+    time.filter(|time| within.contains(time)).map(Some)
+}
 
 /// A name that Linux takes for an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
