@@ -377,7 +377,7 @@ fn frames_are_no_longer_than_a_millisecond_of_the_line() {
     in_namespace(|| {
         let (_tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
         for (rate_bps, bytes) in [
-            (Some(MEGABIT), 4096),
+            (Some(MEGABIT), FRAME_BYTES_MIN),
             (Some(100 * MEGABIT), 12_500),
             (Some(130 * MEGABIT), 12_500),
             (Some(10_000 * MEGABIT), 65_536),
