@@ -24,6 +24,7 @@ mod faults;
 mod large_mtu;
 mod links;
 mod programs;
+mod rocks_and_sand;
 mod segment;
 mod traffic;
 
