@@ -254,7 +254,7 @@ fn an_elephants_frames_are_cut_so_that_small_ones_wait_little_and_their_waits_ar
     assert_eq!(bounds, (None, None), "{link:?}");
     assert_eq!(whole.status.sand.max_delay_s, None);
     let mean = cut.frame_bytes_mean;
-    assert!(whole.frame_bytes_mean > 2.0 * mean, "{mean}: {whole:?}");
+    assert!(whole.frame_bytes_mean > 1.5 * mean, "{mean}: {whole:?}");
 }
 
 #[test]
