@@ -7,6 +7,7 @@ mod cables;
 mod ecn;
 mod flows;
 mod jain;
+mod mice;
 mod units;
 mod wait;
 mod wires;
@@ -26,6 +27,8 @@ use super::{Result, pause};
 pub enum Part {
     /// Small packets beside an elephant: how long they wait, and what the elephant has beside them
     Wait,
+    /// Flows of 50 kB beside elephants: how long each takes, from its first packet to its last byte
+    Mice,
     /// Who gets what of a line, 10 flows of packets and 10 of XL frames: drop tail, and by bytes
     Jain,
     /// XL frames that are dropped, and marked instead
@@ -41,8 +44,9 @@ impl Rounds for Part {}
 type Measure = fn(&mut Bench, &Path) -> Result<()>;
 
 /// In this order.
-const PARTS: [(Part, Measure); 5] = [
+const PARTS: [(Part, Measure); 6] = [
     (Part::Wait, wait::measure),
+    (Part::Mice, mice::measure),
     (Part::Jain, jain::measure),
     (Part::Ecn, ecn::measure),
     (Part::Ber, ber::measure),
@@ -62,13 +66,22 @@ pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
     bench.finish(options)
 }
 
-/// Measures each way in turns; who begins alternates as well.
+/// Measures the bare way and `pt0` in turns; who begins alternates as well.
 fn in_turns<T>(
+    bench: &mut Bench,
+    part: &str,
+    measure: impl FnMut(&mut Bench, Way) -> Result<T>,
+) -> Result<Runs<T>> {
+    in_turns_of(cables::WAYS, bench, part, measure)
+}
+
+/// … each of these ways.
+fn in_turns_of<T, const N: usize>(
+    mut ways: [Way; N],
     bench: &mut Bench,
     part: &str,
     mut measure: impl FnMut(&mut Bench, Way) -> Result<T>,
 ) -> Result<Runs<T>> {
-    let mut ways = cables::WAYS;
     let mut runs = Runs::of_ways(&ways);
     for round in 0..bench.rounds {
         eprintln!("{part}: round {} of {}", round + 1, bench.rounds);

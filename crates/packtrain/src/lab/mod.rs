@@ -37,6 +37,7 @@ mod port;
 pub mod processors;
 pub mod relay;
 pub mod sample;
+pub mod short_flows;
 pub mod standing;
 pub mod standstill;
 pub mod stream;

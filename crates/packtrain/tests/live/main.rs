@@ -25,6 +25,7 @@ mod faults;
 mod large_mtu;
 mod links;
 mod programs;
+mod rocks_and_sand;
 mod segment;
 mod traffic;
 

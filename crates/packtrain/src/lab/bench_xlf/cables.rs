@@ -72,6 +72,21 @@ impl Cables {
         })
     }
 
+    /// Another way that is a line, over a cable of its own, with what `packtrain up` is told.
+    pub fn add(&self, way: Way, cable: Cable, up: &[&str]) -> Result<()> {
+        let hosts = [&self.a, &self.b];
+        lay(hosts, way, cable)?;
+        for (host, address) in hosts.into_iter().zip(way.addresses()) {
+            let up = [&["--address", address.as_str()], up].concat();
+            host.up_over(way.interface(), &[cable_of(way)], &up)?;
+            wire::cubic(&host.namespace, &way.subnet(), way.interface())?;
+        }
+        for host in hosts {
+            host.wait_for_peers_of(way.interface(), 1)?;
+        }
+        Ok(())
+    }
+
     /// Frames that both hosts have sent by the cable of a way: A's, and B's.
     pub fn frames_sent(&self, way: Way) -> Result<[u64; 2]> {
         let sent = |host: &Host| wire::sent(&host.namespace, cable_of(way));
@@ -85,10 +100,20 @@ impl Cables {
         part: &str,
         measure: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let before = self.a.status()?;
+        self.counted_by(Way::Pt0.interface(), bench, part, measure)
+    }
+
+    /// … through this line.
+    pub fn counted_by<T>(
+        &self,
+        line: &'static str,
+        bench: &mut Bench,
+        part: &str,
+        measure: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let before = self.a.status_of(line)?;
         let result = measure()?;
-        let after = self.a.status()?;
-        let line = Way::Pt0.interface();
+        let after = self.a.status_of(line)?;
         bench.note_path(PathCounts::between(part, line, &before, &after));
         Ok(result)
     }

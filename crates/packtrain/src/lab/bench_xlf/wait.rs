@@ -138,13 +138,13 @@ fn run(cables: &Cables, way: Way) -> Result<Run> {
 
 /// How long each took, µs, in order; and those that never came.
 #[derive(Clone, Debug, Default)]
-struct Waits {
+pub(super) struct Waits {
     micros: Vec<f64>,
-    lost: usize,
+    pub(super) lost: usize,
 }
 
 impl Waits {
-    fn of(mut micros: Vec<f64>, sent: usize) -> Waits {
+    pub(super) fn of(mut micros: Vec<f64>, sent: usize) -> Waits {
         micros.sort_by(f64::total_cmp);
         Waits {
             lost: sent.saturating_sub(micros.len()),
@@ -153,7 +153,7 @@ impl Waits {
     }
 
     /// So large a part of all took no longer; what was lost took for ever.
-    fn at(&self, part: f64) -> f64 {
+    pub(super) fn at(&self, part: f64) -> f64 {
         let all = self.micros.len() + self.lost;
         let rank = ((all as f64 * part).ceil() as usize).max(1);
         self.micros.get(rank - 1).copied().unwrap_or(f64::NAN)

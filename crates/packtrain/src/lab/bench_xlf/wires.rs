@@ -9,7 +9,7 @@ use crate::lab::emulator::counters::DirectionStatus;
 use crate::lab::namespaces::Namespace;
 use crate::lab::standing::HeldLab;
 use crate::lab::topology::direction::{Counts, Discipline, Rate};
-use crate::lab::topology::{Topology, TopologyOptions};
+use crate::lab::topology::{Direction, Topology, TopologyOptions};
 use crate::lab::{Result, wire};
 use crate::units::Bytes;
 
@@ -76,6 +76,19 @@ fn interface(number: usize) -> String {
     format!("eth{number}")
 }
 
+/// A wire of that rate whose queue is its own.
+pub fn as_of_a_router(direction: &mut Direction, one_way: Duration, queue_bytes: u64) {
+    // A host's port of the same rate would hold back what is to meet in the wire's queue.
+    direction.port = Default::default();
+    direction.wire.rate = Some(Rate {
+        bps: RATE_BPS,
+        counts: Counts::Ethernet,
+    });
+    direction.wire.delay_ns = one_way.as_nanos() as u64;
+    let limit = Bytes(queue_bytes).to_string();
+    direction.wire.queue.limit = limit.parse().expect("a number of bytes");
+}
+
 fn topology(plan: Plan<'_>, disciplines: &[&str]) -> Topology {
     let options = TopologyOptions {
         links: disciplines.len(),
@@ -86,16 +99,8 @@ fn topology(plan: Plan<'_>, disciplines: &[&str]) -> Topology {
     let mut topology = options.topology().expect("two hosts and their wires");
     for (wire, discipline) in topology.wires.iter_mut().zip(disciplines) {
         let discipline: Discipline = discipline.parse().expect("a discipline of ours");
-        let limit = Bytes(plan.queue_bytes).to_string();
         for direction in &mut wire.directions {
-            // A host's port of the same rate would hold back what is to meet in the wire's queue.
-            direction.port = Default::default();
-            direction.wire.rate = Some(Rate {
-                bps: RATE_BPS,
-                counts: Counts::Ethernet,
-            });
-            direction.wire.delay_ns = ONE_WAY.as_nanos() as u64;
-            direction.wire.queue.limit = limit.parse().expect("a number of bytes");
+            as_of_a_router(direction, ONE_WAY, plan.queue_bytes);
             direction.wire.queue.discipline = discipline;
         }
     }

@@ -142,11 +142,12 @@ impl Figure {
 
 /// A row for each, and a column for each way of which there is anything.
 pub fn figures_table(figures: &[Figure]) -> Table {
-    const BESIDE: [Way; 10] = [
+    const BESIDE: [Way; 11] = [
         Way::Engine,
         Way::Direct,
         Way::Packed,
         Way::Uncoded,
+        Way::ShortFirst,
         Way::Relay,
         Way::Macvlan,
         Way::Floor,

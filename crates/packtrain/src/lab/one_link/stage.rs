@@ -134,6 +134,11 @@ impl Line {
                     let more = ["--no-coded-trains", "--address", address];
                     host.up_over(way.interface(), &["eth8"], &more)?;
                 }
+                Way::ShortFirst => {
+                    let (line, link) = (way.interface(), way.cable().unwrap_or_default());
+                    let more = ["--short-flows-first", "--address", address];
+                    host.up_over(line, &[link], &more)?;
+                }
                 Way::Relay => {
                     let relay = relay::start(&host.namespace, packtrain, "eth2", address)?;
                     self.programs.push(relay);

@@ -18,6 +18,8 @@ pub enum Way {
     Packed,
     /// A line that does not code its trains.
     Uncoded,
+    /// A line in which flows that are no elephants yet go before those of elephants.
+    ShortFirst,
     /// A program that carries frames and does nothing with them.
     Relay,
     /// The kernel's own second interface on a cable: the least that it has.
@@ -48,6 +50,7 @@ impl Way {
             Way::Macvlan => "10.17.0",
             Way::Floor => "10.18.0",
             Way::Uncoded => "10.19.0",
+            Way::ShortFirst => "10.20.0",
         }
     }
 
@@ -90,6 +93,7 @@ impl Way {
             Way::Direct => "pt2",
             Way::Packed => "pt3",
             Way::Uncoded => "pt4",
+            Way::ShortFirst => "pt5",
             Way::Relay => "eth2-relay",
             Way::Macvlan => "macvlan0",
             Way::Floor => "floor0",
@@ -111,6 +115,7 @@ impl Way {
             Way::Macvlan => Some("eth6"),
             Way::Floor => Some("eth7"),
             Way::Uncoded => Some("eth8"),
+            Way::ShortFirst => Some("eth9"),
             Way::Vxlan | Way::WireGuard | Way::Simplemux => None,
         }
     }
@@ -125,6 +130,7 @@ impl Way {
             Way::Direct,
             Way::Packed,
             Way::Uncoded,
+            Way::ShortFirst,
             Way::Macvlan,
             Way::Floor,
         ];
@@ -134,7 +140,7 @@ impl Way {
     /// The line that it is, if it is one.
     pub fn line(self) -> Option<&'static str> {
         match self {
-            Way::Pt0 | Way::Engine | Way::Direct | Way::Packed | Way::Uncoded => {
+            Way::Pt0 | Way::Engine | Way::Direct | Way::Packed | Way::Uncoded | Way::ShortFirst => {
                 Some(self.interface())
             }
             Way::Bare
@@ -156,6 +162,7 @@ impl Way {
             Way::Direct => "direct only",
             Way::Packed => "packed within 500 µs",
             Way::Uncoded => "no coding",
+            Way::ShortFirst => "short flows first",
             Way::Relay => "bare relay",
             Way::Macvlan => "macvlan",
             Way::Floor => "floor",
@@ -179,6 +186,7 @@ mod tests {
             Way::Direct,
             Way::Packed,
             Way::Uncoded,
+            Way::ShortFirst,
             Way::Relay,
             Way::Macvlan,
             Way::Floor,
