@@ -208,7 +208,8 @@ fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
 
 /// Our mark on this link, where frames may go to this peer as they are: a mark has no sequence, and no
 /// copy is kept, so only while there is one way, its queue does not let them overtake trains, and the peer,
-/// who takes them, sees that it keeps order. While trains say what must not be overtaken, only they can.
+/// who takes them, sees that it keeps order. While trains say what must not be overtaken, only they can. Nor does a mark say
+/// what arrives, by which the window is bounded: while a queue stands that is not the link's own, only trains keep it short.
 pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link, now: Instant) -> Option<MacAddr> {
     // A network that does not let one of our marks pass does not let the other.
     let is_passed =
@@ -222,6 +223,7 @@ pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link, now: Instant) 
         && peer.paths.iter().all(may_pass)
         && !peer.may_go_again_alone(peer.queues.served_band().lane)
         && peer.goes_in_turn(peer.queues.served_band().lane, now)
-        && link.order != LinkOrder::Flow;
+        && link.order != LinkOrder::Flow
+        && !peer.paths.iter().any(|path| path.flight.has_queue());
     link.state.mark.filter(|_| usable)
 }

@@ -275,10 +275,12 @@ impl Flight {
     }
 
     /// The same of the only link. `local_bps`: the rate at which its local queue is seen to drain. What
-    /// that one allows is never less than the window, and takes a division: it is asked last.
+    /// that one allows is never less than the window, and takes a division: it is asked last. Where a queue stands further on, something
+    /// there is slower than that.
     pub fn has_room_alone(&self, local_bytes: usize, local_bps: Option<u64>) -> bool {
         let left = self.has_left(local_bytes);
-        let fits_as_it_drains = || left < self.delivery.window_bytes_at(local_bps);
+        let fits_as_it_drains =
+            || left < self.delivery.window_bytes_at(local_bps) && !self.delivery.has_queue();
         self.has_free_record() && (left < self.window_bytes() || fits_as_it_drains())
     }
 

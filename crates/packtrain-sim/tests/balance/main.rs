@@ -6,6 +6,7 @@ mod lanes;
 mod line;
 mod lossless;
 mod repair;
+mod router;
 mod sizes;
 
 use line::{Cable, Line};

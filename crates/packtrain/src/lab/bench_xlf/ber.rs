@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::flows::{self, Times};
+use super::wires::as_of_a_router;
 use crate::lab::figure::{Target, Unit};
 use crate::lab::host::Host;
 use crate::lab::one_link::Bench;
@@ -16,17 +17,14 @@ use crate::lab::one_link::stage::SETTLE;
 use crate::lab::one_link::way::Way;
 use crate::lab::sample::Sample;
 use crate::lab::standing::HeldLab;
-use crate::lab::topology::direction::{Counts, Rate};
 use crate::lab::topology::{Topology, TopologyOptions};
 use crate::lab::{Result, pause};
-use crate::units::Bytes;
 
 /// What is measured in turns; the first follows.
 const SIZES: [&str; 5] = ["tcp", "1500", "9000", "19500", "65000"];
 const FIXED: std::ops::Range<usize> = 1..SIZES.len();
 const ERROR_RATES: [(f64, &str); 3] = [(1e-7, "1e-7"), (1e-6, "1e-6"), (1e-5, "1e-5")];
 const MTU: u16 = 65_000;
-const RATE_BPS: u64 = 100_000_000;
 const ONE_WAY: Duration = Duration::from_millis(5);
 /// 100 ms of the rate.
 const QUEUE_BYTES: u64 = 1_250_000;
@@ -167,15 +165,8 @@ fn topology(error_rate: f64, size: &str) -> Topology {
     for host in &mut topology.hosts {
         host.up = up.to_vec();
     }
-    let limit = Bytes(QUEUE_BYTES).to_string();
     for direction in &mut topology.wires[0].directions {
-        direction.port = Default::default();
-        direction.wire.rate = Some(Rate {
-            bps: RATE_BPS,
-            counts: Counts::Ethernet,
-        });
-        direction.wire.delay_ns = ONE_WAY.as_nanos() as u64;
-        direction.wire.queue.limit = limit.parse().expect("a number of bytes");
+        as_of_a_router(direction, ONE_WAY, QUEUE_BYTES);
         direction.wire.bit_error_rate = Some(error_rate);
     }
     topology
