@@ -633,6 +633,15 @@ impl Engine {
         self.queued_frames > 0
     }
 
+    /// How many of them wait for the peer of this `pt0`.
+    pub fn frames_waiting_for(&self, address: MacAddr) -> usize {
+        let mut peers = self.peers.iter().map(|(_, peer)| peer);
+        let peer = peers.find(|peer| peer.address == address);
+        peer.map_or(0, |peer| {
+            peer.queues.frames() + peer.later.as_ref().map_or(0, Vec::len)
+        })
+    }
+
     /// How often trains that waited for direct frames, or for those of other lanes, were let go before these, because nothing more
     /// would have found room: no order is promised then to what is under way.
     pub fn times_let_go_for_room(&self) -> u64 {

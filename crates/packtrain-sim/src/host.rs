@@ -174,6 +174,7 @@ impl Host {
         if let Some(classes) = &self.classes {
             self.engine.set_classes(classes.clone(), now);
         }
+        world.checkers.begins(self.station, &self.config);
         self.tell_classes(world.checkers);
         for link in &self.links {
             let checkers = &mut world.checkers;
@@ -368,8 +369,12 @@ impl Host {
     }
 
     fn hand_over_kept_back(&mut self, now: Instant) {
-        let kept_back = self.saboteur.as_mut().and_then(Saboteur::kept_back);
-        if let Some(frame) = kept_back {
+        for frame in self
+            .saboteur
+            .iter_mut()
+            .flat_map(Saboteur::kept_back)
+            .collect::<Vec<_>>()
+        {
             self.hand_over(&frame, now);
         }
     }
@@ -589,6 +594,19 @@ impl Host {
     }
 
     fn transmit(&mut self, now: Instant, world: &mut World<'_>) {
+        self.look_for_starved(world.checkers);
+        self.transmit_all(now, world);
+        self.look_for_starved(world.checkers);
+    }
+
+    fn look_for_starved(&self, checkers: &mut Checkers) {
+        checkers.look_for_starved(self.station, |peer| {
+            let held_back = self.saboteur.as_ref().map_or(0, Saboteur::held_back);
+            self.engine.frames_waiting_for(peer) + held_back
+        });
+    }
+
+    fn transmit_all(&mut self, now: Instant, world: &mut World<'_>) {
         for polls in 0.. {
             if polls == Self::POLLS_MAX {
                 world.checkers.endless(self.station, "poll_transmit", now);

@@ -1,5 +1,5 @@
-//! Many seeds, every fault. A few hundred by default; `PACKTRAIN_SEEDS=10000` for as many, and
-//! `PACKTRAIN_SEED=n` for the one that failed.
+//! Many seeds, every fault. A few hundred by default; `PACKTRAIN_SEEDS=10000` for as many,
+//! `PACKTRAIN_FIRST_SEED=n` for such from there on, and `PACKTRAIN_SEED=n` for the one that failed.
 
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -84,7 +84,10 @@ impl Sums {
 fn try_seeds(test: &str, run: fn(Order) -> Report) -> Sums {
     let (first, count) = match number("PACKTRAIN_SEED") {
         Some(seed) => (seed, 1),
-        None => (0, number("PACKTRAIN_SEEDS").unwrap_or(SEEDS)),
+        None => (
+            number("PACKTRAIN_FIRST_SEED").unwrap_or(0),
+            number("PACKTRAIN_SEEDS").unwrap_or(SEEDS),
+        ),
     };
     let next = AtomicU64::new(first);
     let sums = Mutex::new(Sums::default());
