@@ -280,6 +280,8 @@ impl Queue {
         if waiting == 0 {
             self.is_unknown = false;
             self.begun.clear();
+            // Who has lost its peer counts pieces anew for the next.
+            self.last_begun = None;
         }
         let is_one_band = self.bands != Bands::Several;
         let all_forgotten = waiting == 0 && self.train_was_last && is_one_band;
