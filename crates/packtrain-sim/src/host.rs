@@ -13,6 +13,7 @@ use packtrain_proto::config::{Config, LinkId, LinkSettings, LinkState, NodeId};
 use packtrain_proto::engine::{Engine, Event as EngineEvent};
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::ethernet;
 
 use crate::checker::accounted::EngineDrops;
 use crate::checker::held_within::Line;
@@ -37,6 +38,8 @@ pub struct HostLink {
     told_bytes: usize,
     /// It gave a frame since, and counts it as standing there: it must hear what became of it.
     given: bool,
+    /// Bytes with which a card fills up the short frames among these: the engine hears of them when it is told.
+    padding: usize,
     /// It is to leave, and the engine was told so then.
     retiring_since: Option<Instant>,
     /// It is to come back as soon as it has left.
@@ -554,6 +557,7 @@ impl Host {
             if queued != link.told_bytes || link.given {
                 link.told_bytes = queued;
                 link.given = false;
+                link.padding = 0;
                 let told = match &mut self.saboteur {
                     Some(saboteur) => saboteur.local_queue(link.id, queued),
                     None => queued,
@@ -631,10 +635,14 @@ impl Host {
             if let Some(bound) = bound.filter(|_| self.kernel.is_none())
                 && (carries || Some(frame.header().source) == link.state.mark)
             {
-                let standing = world.network.local_queue_bytes(port);
+                let standing = world
+                    .network
+                    .local_queue_bytes(port)
+                    .saturating_sub(link.padding);
                 let said = self.engine.link_sand(id, now);
                 checkers.put_on_link(self.station, (standing, &frame), (bound, &said), now);
             }
+            link.padding += ethernet::padding(frame.bytes.len());
             let frames = match &mut self.saboteur {
                 Some(saboteur) => saboteur.outgoing(frame),
                 None => vec![frame],
