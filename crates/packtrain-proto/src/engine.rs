@@ -633,6 +633,13 @@ impl Engine {
         self.queued_frames > 0
     }
 
+    /// How many of them take turns on the way to the peer of this `pt0`: those that wait for a change of lanes do not yet.
+    pub fn frames_waiting_for(&self, address: MacAddr) -> usize {
+        let mut peers = self.peers.iter().map(|(_, peer)| peer);
+        let peer = peers.find(|peer| peer.address == address);
+        peer.map_or(0, |peer| peer.queues.frames())
+    }
+
     /// How often trains that waited for direct frames, or for those of other lanes, were let go before these, because nothing more
     /// would have found room: no order is promised then to what is under way.
     pub fn times_let_go_for_room(&self) -> u64 {

@@ -13,6 +13,7 @@ use packtrain_proto::config::{Config, LinkId, LinkSettings, LinkState, NodeId};
 use packtrain_proto::engine::{Engine, Event as EngineEvent};
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::ethernet;
 
 use crate::checker::accounted::EngineDrops;
 use crate::checker::held_within::Line;
@@ -37,6 +38,8 @@ pub struct HostLink {
     told_bytes: usize,
     /// It gave a frame since, and counts it as standing there: it must hear what became of it.
     given: bool,
+    /// Bytes with which a card fills up the short frames among these: the engine hears of them when it is told.
+    padding: usize,
     /// It is to leave, and the engine was told so then.
     retiring_since: Option<Instant>,
     /// It is to come back as soon as it has left.
@@ -174,6 +177,7 @@ impl Host {
         if let Some(classes) = &self.classes {
             self.engine.set_classes(classes.clone(), now);
         }
+        world.checkers.begins(self.station, &self.config);
         self.tell_classes(world.checkers);
         for link in &self.links {
             let checkers = &mut world.checkers;
@@ -368,8 +372,12 @@ impl Host {
     }
 
     fn hand_over_kept_back(&mut self, now: Instant) {
-        let kept_back = self.saboteur.as_mut().and_then(Saboteur::kept_back);
-        if let Some(frame) = kept_back {
+        for frame in self
+            .saboteur
+            .iter_mut()
+            .flat_map(Saboteur::kept_back)
+            .collect::<Vec<_>>()
+        {
             self.hand_over(&frame, now);
         }
     }
@@ -549,6 +557,7 @@ impl Host {
             if queued != link.told_bytes || link.given {
                 link.told_bytes = queued;
                 link.given = false;
+                link.padding = 0;
                 let told = match &mut self.saboteur {
                     Some(saboteur) => saboteur.local_queue(link.id, queued),
                     None => queued,
@@ -589,6 +598,19 @@ impl Host {
     }
 
     fn transmit(&mut self, now: Instant, world: &mut World<'_>) {
+        self.look_for_starved(world.checkers);
+        self.transmit_all(now, world);
+        self.look_for_starved(world.checkers);
+    }
+
+    fn look_for_starved(&self, checkers: &mut Checkers) {
+        checkers.look_for_starved(self.station, |peer| {
+            let held_back = self.saboteur.as_ref().map_or(0, Saboteur::held_back);
+            self.engine.frames_waiting_for(peer) + held_back
+        });
+    }
+
+    fn transmit_all(&mut self, now: Instant, world: &mut World<'_>) {
         for polls in 0.. {
             if polls == Self::POLLS_MAX {
                 world.checkers.endless(self.station, "poll_transmit", now);
@@ -613,10 +635,14 @@ impl Host {
             if let Some(bound) = bound.filter(|_| self.kernel.is_none())
                 && (carries || Some(frame.header().source) == link.state.mark)
             {
-                let standing = world.network.local_queue_bytes(port);
+                let standing = world
+                    .network
+                    .local_queue_bytes(port)
+                    .saturating_sub(link.padding);
                 let said = self.engine.link_sand(id, now);
                 checkers.put_on_link(self.station, (standing, &frame), (bound, &said), now);
             }
+            link.padding += ethernet::padding(frame.bytes.len());
             let frames = match &mut self.saboteur {
                 Some(saboteur) => saboteur.outgoing(frame),
                 None => vec![frame],

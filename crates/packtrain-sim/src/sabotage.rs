@@ -4,6 +4,7 @@
 //! has no hooks in it. What it does looks from outside as if the engine did it.
 
 mod coding;
+mod new_last;
 mod trunk;
 
 use packtrain_proto::class::Pack;
@@ -19,6 +20,7 @@ use crate::checker::inside::{items, move_boundary};
 use crate::frame::Frame;
 use crate::host::kernel::Redirected;
 use crate::random::Random;
+use new_last::NewLast;
 use trunk::{EarlyRelease, ReplayTwice};
 
 macro_rules! breakages {
@@ -135,6 +137,10 @@ breakages! {
     BlockLost,
     /// Frames are as long as links take, and as much stands there as keeps them busy.
     SandBoundIgnored,
+    /// A flow whose turn it is sends for as long as it has frames.
+    QuantumIgnored,
+    /// A flow that has just begun goes behind those that have had their turns.
+    NewFlowsLast,
     /// The last block of a coded train ends too early.
     BlockCutShort,
 }
@@ -178,6 +184,7 @@ pub struct Saboteur {
     waits: u64,
     smuggled: Vec<Frame>,
     early_release: EarlyRelease,
+    new_last: NewLast,
     replay_twice: ReplayTwice,
     seen: u64,
     /// Bytes of the longest frame that has left by a link: so long a one may be.
@@ -197,6 +204,7 @@ impl Saboteur {
             waits: 0,
             smuggled: Vec::new(),
             early_release: EarlyRelease::default(),
+            new_last: NewLast::default(),
             replay_twice: ReplayTwice::default(),
             seen: 0,
             longest: 0,
@@ -217,6 +225,11 @@ impl Saboteur {
     pub fn from_host(&mut self, frame: Frame, (flow, pack): (u16, Pack)) -> Vec<Frame> {
         let is_group = frame.header().destination.is_group();
         let is_kept = match self.breakage {
+            Breakage::NewFlowsLast if !is_group => {
+                let (frames, struck) = self.new_last.hand_over(frame, flow, self.resting);
+                self.strikes += u64::from(struck);
+                return frames;
+            }
             Breakage::UrgentOvertakesItsFlow => return self.overtake(frame, flow, pack),
             Breakage::HoldNeverEnds => pack.may_wait(),
             Breakage::HeldWithoutClass => pack == Pack::Queued,
@@ -248,9 +261,16 @@ impl Saboteur {
     }
 
     /// What is to be overtaken is handed over before anybody asks for all of before, or changes its class.
-    pub fn kept_back(&mut self) -> Option<Frame> {
-        let overtakes = self.breakage == Breakage::UrgentOvertakesItsFlow;
-        overtakes.then(|| self.held.pop())?
+    pub fn kept_back(&mut self) -> Vec<Frame> {
+        match self.breakage {
+            Breakage::UrgentOvertakesItsFlow => self.held.pop().into_iter().collect(),
+            _ => self.new_last.release(),
+        }
+    }
+
+    /// Frames that seem to be in their queue, and are not.
+    pub fn held_back(&self) -> usize {
+        self.new_last.held()
     }
 
     fn held_bytes(&self) -> u64 {
@@ -271,6 +291,10 @@ impl Saboteur {
     pub fn config(&mut self, config: &mut Config) {
         if self.breakage == Breakage::SandBoundIgnored {
             config.limits.sand_delay_max = None;
+            self.strikes += 1;
+        }
+        if self.breakage == Breakage::QuantumIgnored {
+            config.limits.quantum = 1 << 24;
             self.strikes += 1;
         }
     }
@@ -570,6 +594,7 @@ impl Saboteur {
                 | Breakage::MarkerLies
                 | Breakage::GapReleasedEarly
                 | Breakage::UrgentOvertakesItsFlow
+                | Breakage::NewFlowsLast
                 | Breakage::DirectLostSilently
                 | Breakage::BlockLost
                 | Breakage::BlockCutShort

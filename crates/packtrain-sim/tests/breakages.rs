@@ -45,6 +45,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
             &["in order"]
         }
         Breakage::SandBoundIgnored => &["sand bound"],
+        Breakage::QuantumIgnored | Breakage::NewFlowsLast => &["starved"],
         Breakage::DirectLostSilently => &["accounted"],
         Breakage::BoundaryMoved => &["unchanged"],
         // An aggregate that lies may be refused as a whole.

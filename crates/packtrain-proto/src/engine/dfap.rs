@@ -360,6 +360,7 @@ impl Engine {
     fn note_plain_station(&mut self, address: MacAddr, link: LinkId, now: Instant) {
         if !self.peers.is_peer_address(address) {
             let place = Place::Plain(self.segments.place_of(link));
+            self.stations_moved |= self.waits_for_settling(address);
             self.stations_moved |= self.stations.learn_from_unicast(address, place, now);
         }
     }

@@ -600,6 +600,7 @@ impl Engine {
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
         if !is_peers {
             let place = Place::Plain(self.segments.place_of(link));
+            self.stations_moved |= self.waits_for_settling(source);
             self.stations_moved |= if destination.is_group() {
                 self.stations.learn(source, place, now)
             } else {

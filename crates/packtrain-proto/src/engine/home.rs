@@ -187,6 +187,13 @@ impl Engine {
         }
     }
 
+    /// Whether nobody knows where this station is, and what is for it waits at a link that is settling, and not at that by which it
+    /// will go when it is known.
+    pub(super) fn waits_for_settling(&self, station: MacAddr) -> bool {
+        let is_settling = |&head: &LinkId| !self.segments.is_home(head);
+        self.stations.find(station).is_none() && self.segments.heads().iter().any(is_settling)
+    }
+
     /// One to each segment.
     pub(super) fn enqueue_everywhere(&mut self, mut frame: QueuedFrame) {
         let homes = self.segments.heads().len();

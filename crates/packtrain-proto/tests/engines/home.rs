@@ -220,6 +220,28 @@ fn a_plain_host_behind_a_home_that_died_is_spoken_to_by_the_next_one() {
 }
 
 #[test]
+fn what_waits_for_a_link_that_settles_is_not_overtaken_when_a_plain_host_turns_up_behind_another() {
+    // A: a switch with the plain host, and a cable to B.
+    let mut bed = Bed::new(2, &[Cable::plain(&[(A, 0)]), Cable::of(&[(A, 1), (B, 0)])]);
+    bed.run(500 * MS);
+    bed.set_carrier(A, 1, false);
+    bed.set_carrier(A, 1, true);
+    for word in 0..5 {
+        bed.send(A, &frame_to(PLAIN, pt0(A), word));
+    }
+    bed.run(MS);
+    assert_eq!(bed.plain_got.len(), 0, "they wait");
+    bed.plain_says(&frame_to(pt0(A), PLAIN, 99));
+    bed.run(MS);
+    for word in 5..10 {
+        bed.send(A, &frame_to(PLAIN, pt0(A), word));
+    }
+    bed.run(300 * MS);
+    let got: Vec<u8> = bed.plain_got.iter().map(|frame| frame[20]).collect();
+    assert_eq!(got, (0..10).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_station_behind_a_host_is_heard_once_over_two_cables() {
     let mut bed = two_cables();
     for engine in &mut bed.engines {

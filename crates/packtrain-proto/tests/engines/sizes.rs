@@ -61,7 +61,8 @@ fn what_dies_by_its_length_goes_again_in_shorter_trains_until_the_link_is_well()
         (0.5..2.0).contains(&(errors.rate * 8.0 * 100_000.0)),
         "{errors:?}"
     );
-    // A gap may be given up before its sender has a word of it.
+    // Where the copy is lost of a train behind which nothing comes, a gap is given up before its sender has a word of it: that takes
+    // a tail's time, ten milliseconds, and no word had taken longer than one, so no more than six are waited for.
     let got = pair.send_long(500);
     assert!(got >= 498, "{got}: {:?}", pair.snapshot(1).resequencer);
     assert!(pair.snapshot(0).replay.repaired > 50);

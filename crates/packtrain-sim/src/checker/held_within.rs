@@ -250,15 +250,13 @@ impl HeldWithin {
         station.look_at_stations(snapshot, lines, &whose, now)?;
         let replays = snapshot.replay.waiting_trains > 0;
         for peer in &snapshot.peers {
-            let waiting = waiting_idly(peer, lines, station.repairs);
+            // What an only link has lost may go again as well: nothing may be too far ahead of that.
+            let repairs = station.repairs || peer.paths.iter().any(|path| path.size.mends);
+            let waiting = waiting_idly(peer, lines, repairs);
             if waiting == 0 || replays {
                 continue;
             }
-            // What an only link has lost goes again: no further ahead of that than its receiver holds, which is not seen here.
-            if peer.paths.iter().any(|path| path.size.mends) {
-                continue;
-            }
-            let may_go_again = peer.paths.len() > 1 || station.repairs;
+            let may_go_again = peer.paths.len() > 1 || repairs;
             if may_go_again && station.may_wait_for_an_answer(peer, now) {
                 continue;
             }

@@ -127,25 +127,79 @@ pub fn whole_frames(frame: &[u8]) -> Vec<Vec<u8>> {
 /// what it begins with.
 pub fn starts(frame: &[u8]) -> Vec<Vec<u8>> {
     let plain = as_it_was(frame);
-    let start = |(flags, kind, range): (u8, u8, Range<usize>)| {
-        let fields = if kind == FRAME { 0 } else { 4 };
-        if !matches!(kind, FRAME | FIRST) {
-            return None;
+    let begins = |(_, kind, _): &(u8, u8, Range<usize>)| matches!(*kind, FRAME | FIRST);
+    let beginning = subframes(&plain).filter(begins);
+    beginning.filter_map(|one| start(&plain, one)).collect()
+}
+
+fn start(plain: &[u8], (flags, kind, range): (u8, u8, Range<usize>)) -> Option<Vec<u8>> {
+    let fields = if kind == FRAME { 0 } else { 4 };
+    let payload = plain.get(range.clone())?;
+    let ether_type = match flags & ETHER_TYPE.0 {
+        0 if payload.first()? >> 4 == 4 => [0x08, 0x00],
+        0 => [0x86, 0xdd],
+        _ => {
+            let offload = if flags & OFFLOAD.0 == 0 { 0 } else { OFFLOAD.1 };
+            let at = range.start - fields - offload - ETHER_TYPE.1;
+            [plain[at], plain[at + 1]]
         }
-        let payload = plain.get(range.clone())?;
-        let ether_type = match flags & ETHER_TYPE.0 {
-            0 if payload[0] >> 4 == 4 => [0x08, 0x00],
-            0 => [0x86, 0xdd],
+    };
+    let beginning = &payload[..payload.len().min(DESCRIBED_WITHIN)];
+    Some([&[0; 12], &ether_type[..], beginning].concat())
+}
+
+/// A frame in a train, or a piece of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub place: Place,
+    /// Bytes of payload.
+    pub len: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// With what [`starts`] says of it.
+    Whole {
+        start: Vec<u8>,
+    },
+    /// … and the number of its pieces, and the bytes of all.
+    First {
+        start: Vec<u8>,
+        piece: u16,
+        of: usize,
+    },
+    Next {
+        piece: u16,
+        at: usize,
+    },
+}
+
+/// What is in a train that is not coded, one after the other.
+pub fn parts(plain: &[u8]) -> impl Iterator<Item = Part> + '_ {
+    let part = |(flags, kind, range): (u8, u8, Range<usize>)| {
+        let (from, len) = (range.start, range.len());
+        let fields = || [from - 4, from - 2].map(|at| headers::be16(plain, at));
+        let place = match kind {
+            NEXT => {
+                let [piece, at] = fields();
+                let at = at.into();
+                Place::Next { piece, at }
+            }
             _ => {
-                let offload = if flags & OFFLOAD.0 == 0 { 0 } else { OFFLOAD.1 };
-                let at = range.start - fields - offload - ETHER_TYPE.1;
-                [plain[at], plain[at + 1]]
+                let start = start(plain, (flags, kind, range))?;
+                match kind {
+                    FRAME => Place::Whole { start },
+                    _ => {
+                        let [piece, of] = fields();
+                        let of = of.into();
+                        Place::First { start, piece, of }
+                    }
+                }
             }
         };
-        let beginning = &payload[..payload.len().min(DESCRIBED_WITHIN)];
-        Some([&[0; 12], &ether_type[..], beginning].concat())
+        Some(Part { place, len })
     };
-    subframes(&plain).filter_map(start).collect()
+    subframes(plain).filter_map(part)
 }
 
 /// Moves the end of the first of two whole frames, both without fields of their own, a byte behind where it was.
@@ -231,6 +285,27 @@ mod tests {
         assert_eq!(starts.len(), 3, "the later piece begins nothing");
         assert_eq!(starts[0][12..], [0x86, 0xdd, 0xaa, 0xaa]);
         assert_eq!(starts[1][12..], [0, 0, 0xbb]);
+        let parts: Vec<_> = parts(&whole).collect();
+        let start = |at: usize| starts[at].clone();
+        let (piece, at) = (1, 1);
+        let places = [
+            Place::Whole { start: start(0) },
+            Place::Whole { start: start(1) },
+            Place::First {
+                start: start(2),
+                piece: 0,
+                of: 0,
+            },
+            Place::Next { piece, at },
+        ];
+        assert_eq!(
+            parts.iter().map(|part| &part.place).collect::<Vec<_>>(),
+            places.iter().collect::<Vec<_>>()
+        );
+        assert_eq!(
+            parts.iter().map(|part| part.len).collect::<Vec<_>>(),
+            [2, 1, 1, 3]
+        );
     }
 
     #[test]

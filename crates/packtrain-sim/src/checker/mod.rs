@@ -16,6 +16,7 @@
 //! | [`work_conserving`] | no open link stands idle while frames wait for it |
 //! | [`found_dead`] | a link that carries nothing to an end is given up there while another one lives, and soon |
 //! | [`held_within`] | … at no moment, but for what a class lets wait, and no longer than that |
+//! | [`starved`] | … nor behind other flows for more than these may send in turn |
 //! | [`progress`] | nothing is stuck when the network is well again, and time moves on |
 
 pub mod accounted;
@@ -37,6 +38,7 @@ pub mod progress;
 pub mod reach;
 pub mod record;
 pub mod sand_bound;
+pub mod starved;
 pub mod told;
 pub mod unchanged;
 pub mod work_conserving;
@@ -45,7 +47,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use packtrain_proto::class::{Class, KernelPath, Pack};
-use packtrain_proto::config::Limits;
+use packtrain_proto::config::{Config, Limits};
 use packtrain_proto::stats::{LinkSand, PeerSnapshot, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
@@ -54,7 +56,7 @@ use crate::frame::Frame;
 use crate::host::kernel::Redirected;
 use crate::net::network::{PortId, Refused};
 use crate::simulator::StationId;
-use crate::workload::flow::Flow;
+use crate::workload::flow::{Flow, Recipient};
 use crate::workload::identity::{Identity, identify};
 use accounted::Accounted;
 pub use coded_trains::CodedTrains;
@@ -67,6 +69,7 @@ use lives::Lives;
 use once::Once;
 use reach::Reach;
 use record::Record;
+use starved::Starved;
 use work_conserving::{LinkSeen, WorkConserving};
 
 /// A promise that was not kept.
@@ -121,6 +124,7 @@ pub struct Checkers {
     work_conserving: WorkConserving,
     found_dead: FoundDead,
     held_within: HeldWithin,
+    starved: Starved,
     record: Option<Record>,
     /// `Some`: frames are those of applications, which see for themselves what they get. It is kept for them, and nothing
     /// is checked but that hosts send what cards take.
@@ -153,6 +157,7 @@ impl Checkers {
             work_conserving: WorkConserving::default(),
             found_dead: FoundDead::default(),
             held_within: HeldWithin::new(station_count),
+            starved: Starved::new(station_count),
             stations,
             record: None,
             handed_on: None,
@@ -271,8 +276,15 @@ impl Checkers {
                     let flow = &self.flows[usize::from(identity.flow)];
                     let is_marked = part.header().source != flow.source;
                     let has_met = is_marked || self.lives.has_met(station);
+                    let to = match flow.to {
+                        Recipient::Station(to) => Some(to).filter(|_| is_marked),
+                        Recipient::All => None,
+                    };
+                    let left = (to, part.bytes.len());
+                    let look = self.starved.left_alone(station, identity, left);
                     self.accounted
                         .went_as_it_is(identity, port.segment, has_met, now);
+                    self.object_if_starved(station, look, now);
                 }
                 None if self.faults.alters => {}
                 None => {
@@ -304,7 +316,7 @@ impl Checkers {
         };
         let items = inside::items(&plain);
         self.accounted.train_left(items);
-        self.left_in_train(station, &plain);
+        self.left_in_train(station, (frame.header().destination, &plain), now);
         if !was_coded && let Some(question) = inside::question(&plain) {
             self.held_within.asks(station, question, now);
         }
@@ -468,8 +480,32 @@ impl Checkers {
         classes: Vec<Class>,
         (tick, lateness_max): (Duration, Duration),
     ) {
+        self.starved.classes(station, classes.clone());
         self.held_within
             .classes(station, classes, (tick, lateness_max));
+    }
+
+    /// An engine begins, so configured.
+    pub fn begins(&mut self, station: StationId, config: &Config) {
+        self.starved.begins(station, config);
+    }
+
+    /// Before an engine sends, and after: how many frames wait in it for the `pt0` of this address.
+    pub fn look_for_starved(&mut self, station: StationId, waiting_for: impl Fn(MacAddr) -> usize) {
+        if self.only_hand_on() || self.faults.alters {
+            return;
+        }
+        let stations = &self.stations;
+        let for_station = |to: StationId| waiting_for(stations[to.0].address);
+        self.starved.look(station, for_station);
+    }
+
+    fn object_if_starved(&mut self, station: StationId, look: Result<(), String>, now: Instant) {
+        if let Err(text) = look
+            && !self.faults.alters
+        {
+            self.object("starved", now, format!("{station:?}: {text}"));
+        }
     }
 
     /// An engine is given a frame by its host. Of which flow it is, and how it is to be treated.
@@ -485,10 +521,18 @@ impl Checkers {
         let what = identify(&frame.bytes, &self.flows)?;
         let to = self.flows[usize::from(what.flow)].to;
         let pack = self.held_within.came(station, frame, (what, to), now);
+        if !self.faults.alters {
+            self.starved.came(station, frame, (what, to));
+        }
         Some((what.flow, pack))
     }
 
-    fn left_in_train(&mut self, station: StationId, train: &[u8]) {
+    fn left_in_train(&mut self, station: StationId, (to, train): (MacAddr, &[u8]), now: Instant) {
+        if !self.faults.alters {
+            let train = (to, train);
+            let look = self.starved.left_in_train(station, train, &self.flows);
+            self.object_if_starved(station, look, now);
+        }
         if self.held_within.is_empty(station) {
             return;
         }

@@ -5,6 +5,8 @@
 //! measured rate, and what is given no longer than a third of that. Of both less than three packets, and one, is never asked for.
 //! An owner that is late may need more to keep a link busy, and its engine says so: a millisecond then, whatever the bound is.
 //!
+//! What cards fill short frames up with is known to an engine when it is told of the queue, and is not counted before.
+//!
 //! Not asked: of a link that has not been seen draining, frames for hosts without packtrain, which nobody can cut, copies of trains that are
 //! from before, and what goes past the engine. How long a frame waits in the engine for its turn is another checker's.
 

@@ -29,6 +29,7 @@ impl Host {
             state,
             told_bytes: 0,
             given: false,
+            padding: 0,
             retiring_since: None,
             returns: false,
         });
