@@ -6,6 +6,11 @@
  * The direct queue is emptied before the leaves, so a frame must not be put there while a frame
  * of its flow waits in a leaf. HTB classifies under its root lock, so the length that is
  * read here is that of this instant.
+ *
+ * Sand, small frames of flows that send little, does not wait its turn in a leaf: HTB goes around them by their numbers, so
+ * behind an elephant it would be a frame of that or two. It takes the direct queue, in front of all leaves, as long as its
+ * flow, and all such together, stay below a small part of the rate, and nothing of the flow can wait in its leaf. Who comes
+ * to send more goes on in the leaf: what went before leaves before. Sockets are charged there as in the leaves.
  */
 #ifndef PACKTRAIN_INTAKE_BPF_H
 #define PACKTRAIN_INTAKE_BPF_H
@@ -27,7 +32,7 @@ extern void *bpf_cast_to_kern_ctx(void *context) __ksym __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, INTAKE_ENTRIES);
 	__type(key, __u32);
 	__type(value, __u32);
 } state SEC(".maps");
@@ -42,6 +47,9 @@ struct {
 struct leaf_set {
 	__u64 shared_at;
 	__u64 used_at[INTAKE_WAYS];
+	/* When a frame of the flow went to its leaf last; and until when its sand counts. */
+	__u64 in_leaf_at[INTAKE_WAYS];
+	__u64 sand_until[INTAKE_WAYS];
 	__u32 flow[INTAKE_WAYS];
 	/* Of the search: kept here because the verifier would follow each course of it otherwise, and
 	 * take 0.2 s for that. */
@@ -56,30 +64,74 @@ struct {
 	__type(value, struct leaf_set);
 } leaf_sets SEC(".maps");
 
-/* HTB classifies under its root lock: nobody else is in here. */
-static __always_inline __u32 leaf_of(__u32 flow)
+/* Until when the sand of all flows counts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} sand SEC(".maps");
+
+static __always_inline __u32 state_of(__u32 entry)
 {
+	__u32 *value = bpf_map_lookup_elem(&state, &entry);
+
+	return value ? *value : 0;
+}
+
+/* Whether a frame may go ahead of the leaves, which is counted. */
+static __always_inline int is_sand(struct __sk_buff *skb, struct leaf_set *set, __u32 way, __u64 idle_ns, __u64 now)
+{
+	__u32 flow_ns = state_of(INTAKE_FLOW_SAND), all_ns = state_of(INTAKE_ALL_SAND), zero = 0;
+	__u64 *all_until = bpf_map_lookup_elem(&sand, &zero);
+	__u64 flow, all;
+
+	if (!flow_ns || !all_until || skb->len > INTAKE_SAND_BYTES || skb->gso_size ||
+	    (set->in_leaf_at[way] && now - set->in_leaf_at[way] <= idle_ns))
+		return 0;
+	flow = set->sand_until[way] > now ? set->sand_until[way] : now;
+	all = *all_until > now ? *all_until : now;
+	if (flow - now > INTAKE_SAND_BURST_NS || all - now > INTAKE_SAND_BURST_NS)
+		return 0;
+	set->sand_until[way] = flow + (__u64)skb->len * flow_ns;
+	*all_until = all + (__u64)skb->len * all_ns;
+	return 1;
+}
+
+/* Of a frame that goes ahead of the leaves. */
+#define NO_LEAF			INTAKE_LEAVES
+
+/* Where this flow's frame goes that may be of the way's own. */
+static __always_inline __u32 in_way(struct __sk_buff *skb, struct leaf_set *set, __u32 first, __u32 way, __u64 idle_ns,
+				    __u64 now)
+{
+	set->used_at[way] = now;
+	if (is_sand(skb, set, way, idle_ns, now))
+		return NO_LEAF;
+	set->in_leaf_at[way] = now;
+	return first + way;
+}
+
+/* HTB classifies under its root lock: nobody else is in here. */
+static __always_inline __u32 leaf_of(struct __sk_buff *skb)
+{
+	__u32 flow = bpf_get_hash_recalc(skb);
 	__u32 number = flow % (INTAKE_LEAVES / INTAKE_WAYS);
 	__u32 first = number * INTAKE_WAYS;
 	struct leaf_set *set = bpf_map_lookup_elem(&leaf_sets, &number);
-	__u32 entry = INTAKE_IDLE_TIME;
-	__u32 *idle_ms = bpf_map_lookup_elem(&state, &entry);
 	__u64 now = bpf_ktime_get_coarse_ns();
-	__u64 idle_ns;
+	__u64 idle_ns = state_of(INTAKE_IDLE_TIME) * 1000000ULL;
 	__u32 idle;
 
-	if (!set || !idle_ms)
+	if (!set || !idle_ns)
 		return first;
-	idle_ns = *idle_ms * 1000000ULL;
 	set->longest = idle_ns;
 	set->idle = INTAKE_WAYS;
 	for (__u32 way = 0; way < INTAKE_WAYS; way++) {
 		__u64 unused = now - set->used_at[way];
 
-		if (set->flow[way] == flow && set->used_at[way]) {
-			set->used_at[way] = now;
-			return first + way;
-		}
+		if (set->flow[way] == flow && set->used_at[way])
+			return in_way(skb, set, first, way, idle_ns, now);
 		if (unused > set->longest) {
 			set->longest = unused;
 			set->idle = way;
@@ -91,8 +143,9 @@ static __always_inline __u32 leaf_of(__u32 flow)
 		return first + flow / (INTAKE_LEAVES / INTAKE_WAYS) % INTAKE_WAYS;
 	}
 	set->flow[idle] = flow;
-	set->used_at[idle] = now;
-	return first + idle;
+	set->in_leaf_at[idle] = 0;
+	set->sand_until[idle] = 0;
+	return in_way(skb, set, first, idle, idle_ns, now);
 }
 
 /* What does not know says no: then frames go on through the leaves, at a rate that never holds. */
@@ -109,14 +162,16 @@ static __always_inline int nothing_waits(struct __sk_buff *skb)
 /* The verdict for HTB: a leaf as the frame's class, or none, which is the direct queue. */
 static __always_inline int intake_sort(struct __sk_buff *skb)
 {
-	__u32 entry = INTAKE_MODE;
-	__u32 *now = bpf_map_lookup_elem(&state, &entry);
+	__u32 mode = state_of(INTAKE_MODE), leaf;
 
-	if (!now || *now == INTAKE_UNUSED || skb->priority == (INTAKE_MAJOR << 16 | INTAKE_URGENT))
+	if (mode == INTAKE_UNUSED || skb->priority == (INTAKE_MAJOR << 16 | INTAKE_URGENT))
 		return TC_ACT_UNSPEC;
-	if (*now == INTAKE_OPEN && nothing_waits(skb))
+	if (mode == INTAKE_OPEN && nothing_waits(skb))
 		return TC_ACT_UNSPEC;
-	skb->tc_classid = INTAKE_MAJOR << 16 | (INTAKE_FIRST_LEAF + leaf_of(bpf_get_hash_recalc(skb)));
+	leaf = leaf_of(skb);
+	if (leaf == NO_LEAF)
+		return TC_ACT_UNSPEC;
+	skb->tc_classid = INTAKE_MAJOR << 16 | (INTAKE_FIRST_LEAF + leaf);
 	return TC_ACT_OK;
 }
 

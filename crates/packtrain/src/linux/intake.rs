@@ -11,6 +11,7 @@
 //!                                  ├─ …           256 leaves, one a flow, DRR between them
 //!                                  └─ 7074:10f
 //! ```
+//! Sand goes ahead of the leaves (`bpf/intake.bpf.h`): small frames of flows that send a 64th of the rate at most, together a 16th.
 //! A leaf's own rate is lent by nobody, and HTB serves it first: a flow that sends little (a ping, a
 //! call, a name lookup) does not wait behind those that fill the line. It follows the whole rate from
 //! afar, and is a small part of it: a leaf may overdraw by one frame, and many leaves that were
@@ -49,6 +50,11 @@ const SHAPED: u32 = 1;
 const OPEN: u32 = 2;
 const MODE: u32 = 0;
 const IDLE_TIME: u32 = 1;
+const FLOW_SAND: u32 = 2;
+const ALL_SAND: u32 = 3;
+/// Sand, small frames of flows that send little, may be such a part of the rate and goes ahead of all leaves: of each flow, and of all.
+const FLOW_SAND_PART: u64 = 64;
+const ALL_SAND_PART: u64 = 16;
 /// "pt" in ASCII: nobody else's handle, and so the direct path knows whose qdisc is there.
 const MAJOR: u32 = 0x7074;
 const FIRST_LEAF: u32 = 16;
@@ -241,6 +247,8 @@ impl Intake {
         let quantum = quantum(largest);
         set_leaves(&mut self.netlink, self.ifindex, leaf_rate_bps, quantum)?;
         self.tell(IDLE_TIME, idle_ms(rate_bps))?;
+        self.tell(FLOW_SAND, byte_ns(rate_bps / FLOW_SAND_PART))?;
+        self.tell(ALL_SAND, byte_ns(rate_bps / ALL_SAND_PART))?;
         self.leaf_rate_bps = leaf_rate_bps;
         self.frame_bytes_max = frame_bytes;
         self.limits_frames = true;
@@ -338,6 +346,12 @@ fn leaf_rate_bps(rate_bps: u64) -> u64 {
 fn idle_ms(rate_bps: u64) -> u32 {
     let drained_in = WAITING_BYTES_MAX * 8 * 1000 / rate_bps.max(1);
     u32::try_from(drained_in.max(IDLE_MS_MIN)).unwrap_or(u32::MAX)
+}
+
+/// How long a byte takes at this rate; never 0, which stands for none.
+fn byte_ns(rate_bps: u64) -> u32 {
+    let nanos = 8_000_000_000 / rate_bps.max(1);
+    u32::try_from(nanos).unwrap_or(u32::MAX).max(1)
 }
 
 fn is_near(wanted: u64, known: u64) -> bool {

@@ -16,6 +16,8 @@ use crate::linux::sys::check;
 use crate::linux::tap::Tap;
 use crate::linux::test_namespace::{in_namespace, ip, run};
 
+mod sand;
+
 const HERE: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const THERE: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 const MEGABIT: u64 = 1_000_000;
@@ -176,6 +178,8 @@ fn the_numbers_are_those_of_the_header() {
         ("OPEN", OPEN),
         ("MODE", MODE),
         ("IDLE_TIME", IDLE_TIME),
+        ("FLOW_SAND", FLOW_SAND),
+        ("ALL_SAND", ALL_SAND),
         ("MAJOR", MAJOR),
         ("FIRST_LEAF", FIRST_LEAF),
         ("LEAVES", LEAVES),
@@ -364,7 +368,7 @@ fn each_of_forty_flows_has_a_leaf_of_its_own_and_keeps_it() {
             .collect();
         for _ in 0..3 {
             for flow in &flows {
-                flow.send(b"one").unwrap();
+                flow.send(&[0; 300]).unwrap();
             }
         }
         pause(Duration::from_millis(100));
