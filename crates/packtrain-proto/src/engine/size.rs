@@ -13,8 +13,6 @@ use crate::wire::ethernet::HEADER_LEN;
 
 /// Of a million of the trains of the last seconds so many were lost, and it is no accident.
 const LOSS_PPM: u32 = 500;
-/// So many, and no TCP gets through to show more.
-const LOSS_URGENT_PPM: u32 = 50_000;
 
 /// Whether what a path of the peer loses goes again, or would where it is seen to lose.
 pub(super) fn repairs(peer: &Peer) -> bool {
@@ -81,11 +79,8 @@ impl Engine {
                 let lost = path.flight.lost_trains();
                 let of = (on.passes, gains);
                 has_changed |= path.errors.follow(known, of, lost, now);
-                let loss_ppm = path.flight.loss_ppm(now).unwrap_or_default();
-                let may_look = known.is_none() && gains && !path.flight.has_queue();
-                if may_look && loss_ppm >= LOSS_URGENT_PPM && on.repairs {
-                    has_changed |= path.errors.look_at_once(lost, now);
-                } else if may_look && loss_ppm >= LOSS_PPM {
+                let loses = path.flight.loss_ppm(now).is_some_and(|ppm| ppm >= LOSS_PPM);
+                if known.is_none() && loses && gains && !path.flight.has_queue() {
                     has_changed |= path.errors.look(lost, now);
                 }
             }

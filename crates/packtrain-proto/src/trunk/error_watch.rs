@@ -140,18 +140,15 @@ impl ErrorWatch {
         is_time
     }
 
-    /// Hardly anything that is long arrives, whenever it was looked at last. `trains_lost`: so many ever. Says whether anything has
-    /// changed.
-    pub fn look_at_once(&mut self, trains_lost: u64, now: Instant) -> bool {
-        let is_new = !self.repairs();
-        if is_new {
+    /// Hardly anything that is long arrives, whenever it was looked at last. `trains_lost`: so many ever.
+    pub fn look_at_once(&mut self, trains_lost: u64, now: Instant) {
+        if !self.mends() {
             self.state = State::Looking {
                 since: now,
                 lost_before: trains_lost,
                 is_urgent: true,
             };
         }
-        is_new
     }
 
     /// What is known by now of trains of so many bytes, the longest that pass. `gains`: it could be mended. Says whether anything has

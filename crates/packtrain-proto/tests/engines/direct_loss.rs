@@ -111,13 +111,12 @@ fn where_most_direct_frames_are_lost_trains_are_short_at_once_and_go_again() {
             pair.run(Duration::from_millis(5));
         }
         pair.run(Duration::from_millis(300));
-        // Where trains are no shorter, it takes a few that are seen to be lost.
+        // What is no longer than a train may go as it is where trains are as long.
         let (came, again) = (pair.out[1].len(), pair.snapshot(0).replay.repaired);
-        let lost_first = if mtu == 1500 { 3 } else { 0 };
-        assert!(
-            came >= 20 - lost_first && again > 1,
-            "{mtu}: {came}, {again}"
-        );
+        match mtu {
+            1500 => assert!(came < 20 && again == 0, "{came}, {again}"),
+            _ => assert!(came == 20 && again > 5, "{came}, {again}"),
+        }
     }
 }
 
