@@ -130,6 +130,7 @@ struct Judged {
     missing_max: i32,
 }
 
+/// None has come for some time, though the other end answers: a queue would have let some go.
 #[derive(Clone, Copy, Debug)]
 struct Still {
     received: u32,

@@ -141,6 +141,7 @@ impl Engine {
         }
     }
 
+    /// Where trains are no longer than each Ethernet takes, doubt makes them no shorter: what is lost may still be found.
     fn look_at_only_path(&mut self, slot: usize, now: Instant) {
         let Some([path]) = self.peers.get_mut(slot).map(|peer| &mut peer.paths[..]) else {
             return;

@@ -101,7 +101,7 @@ static __always_inline int is_sand(struct __sk_buff *skb, struct leaf_set *set, 
 /* Of a frame that goes ahead of the leaves. */
 #define NO_LEAF			INTAKE_LEAVES
 
-/* Where this flow's frame goes that may be of the way's own. */
+/* Who has a way of its own may go ahead of it: who shares one cannot know what of others waits there. */
 static __always_inline __u32 in_way(struct __sk_buff *skb, struct leaf_set *set, __u32 first, __u32 way, __u64 idle_ns,
 				    __u64 now)
 {
