@@ -16,7 +16,7 @@
 //! A frame that leaves between the reading of a count and the marker is counted by the receiver
 //! alone. So a sample may show less loss than there was, never more: what is lost is how far the
 //! difference has risen *at most*. Where the link's queue lets the marker overtake frames, those that it has
-//! overtaken are missing for a moment: there, what is lost is missing in several samples in a row. While most are missing, the same is
+//! overtaken are missing for a moment: there, what is lost is missing in several samples in a row. While many are missing, the same is
 //! asked again, though no more have gone: where none of them comes for some time, they do not stand in a queue.
 
 use super::Came;
@@ -26,8 +26,9 @@ use crate::wire::train::DirectReport;
 
 /// Fewer frames than these say nothing of loss.
 const JUDGED_MIN: u32 = 64;
-/// … unless so many of them are missing, and so most are.
+/// … unless so many of them are missing, and those are one in so many: of a very long frame's bits that many are wrong.
 const MISSING_MIN: i32 = 4;
+const MANY_OF: u32 = 8;
 /// So many samples in a row show what a marker that may overtake says of loss.
 const OVERTAKEN: usize = 4;
 /// No link takes so long for one frame: where none has come since, what was missing then does not stand before it.
@@ -107,7 +108,7 @@ pub struct DirectCounts {
     samples: usize,
     /// Since when none has come, though some were missing.
     still: Option<Still>,
-    /// Most are missing: it is asked whether they still are.
+    /// Many are missing: it is asked whether they still are.
     is_doubted: bool,
     lost: u64,
     round_trip_min: Extreme<Duration>,
@@ -313,7 +314,7 @@ impl DirectCounts {
                 Some(missing) => self.judge(sent, missing, (overtakes, true)),
                 None => least.and_then(|least| self.judge(sent, least, (overtakes, !overtakes))),
             };
-            self.is_doubted = self.are_most(sent, missing);
+            self.is_doubted = self.are_many(sent, missing);
             loss.or(delay)
         });
         Heard { asks, signal }
@@ -372,15 +373,15 @@ impl DirectCounts {
             since: now,
         }));
         let is_long = left.since(still.since) >= STILL_FOR;
-        (is_long && self.are_most(sent, still.missing)).then_some(still.missing)
+        (is_long && self.are_many(sent, still.missing)).then_some(still.missing)
     }
 
-    /// So many more are missing than were lost, and of those that went since it was judged, most.
-    fn are_most(&self, sent: u32, missing: i32) -> bool {
+    /// So many more are missing than were lost, and that is much of what went since it was judged.
+    fn are_many(&self, sent: u32, missing: i32) -> bool {
         self.judged.is_some_and(|judged| {
             let more = missing.wrapping_sub(judged.missing_max);
             let since = sent.wrapping_sub(judged.sent);
-            more >= MISSING_MIN && more.unsigned_abs().saturating_mul(2) >= since
+            more >= MISSING_MIN && more.unsigned_abs().saturating_mul(MANY_OF) >= since
         })
     }
 
@@ -391,7 +392,7 @@ impl DirectCounts {
         missing: i32,
         (overtakes, is_sure): (bool, bool),
     ) -> Option<Signal> {
-        let are_most = is_sure && self.are_most(sent, missing);
+        let are_many = is_sure && self.are_many(sent, missing);
         let Some(judged) = &mut self.judged else {
             // Either end may have counted before the other one did.
             let is_ahead = (-AHEAD_MAX..0).contains(&missing);
@@ -409,7 +410,7 @@ impl DirectCounts {
             self.still = None;
             return self.judge(sent, missing, (overtakes, is_sure));
         }
-        if since < JUDGED_MIN && !are_most {
+        if since < JUDGED_MIN && !are_many {
             return None;
         }
         judged.sent = sent;

@@ -133,7 +133,7 @@ impl Engine {
         match path.errors.on_unnumbered(sent, lost, trains_lost, now) {
             Unnumbered::AsBefore => {}
             Unnumbered::Looks => self.publish_paths(),
-            Unnumbered::MostLost => {
+            Unnumbered::ManyLost => {
                 path.flight.doubt_long(now);
                 self.follow_sizes(slot, now);
                 self.look_at_only_path(slot, now);

@@ -14,9 +14,9 @@
 //!     └────────────────────────────────────────────────────────────── Mending
 //! ```
 //!
-//! Where most are lost there is no time for that: a TCP whose first windows vanish sends one segment for each of its timeouts, from which
-//! nothing could be found. What is lost goes again from the beginning of such a look, and trains are short meanwhile
-//! ([`crate::trunk::flight`]).
+//! Where most are lost, or many that are long, there is no time for that: a TCP whose first windows vanish sends one segment for each of
+//! its timeouts, from which nothing could be found. What is lost goes again from the beginning of such a look, and trains are short
+//! meanwhile ([`crate::trunk::flight`]). That many are lost a queue does too that is full: of them it is looked at as often as of a few.
 
 use super::bit_errors::Estimate;
 use super::recent::Recent;
@@ -36,6 +36,8 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(960);
 /// Of frames that nobody numbers so many are lost lately, at least and of a million, and it is looked at.
 const HINT_MIN: u64 = 3;
 const HINT_PPM: u64 = 500;
+/// One in so many is many.
+const MANY_OF: u64 = 8;
 /// Of the frames that could go as they are, one goes in a train, which is acknowledged, for so many bytes: of segments, which live or die
 /// by themselves, those of one. So one in sixteen of full ones on each Ethernet, and all that are so long.
 const SAMPLED_BYTES: usize = 24 * 1024;
@@ -59,8 +61,8 @@ pub enum Unnumbered {
     AsBefore,
     /// It is looked at from now on.
     Looks,
-    /// Most were, whatever is done about that.
-    MostLost,
+    /// Most were, or many and it is time to look at it: at once, if they may have been long.
+    ManyLost,
 }
 
 /// Of one path.
@@ -121,7 +123,8 @@ impl ErrorWatch {
         let (lost, all) = self.unnumbered.get(now).unwrap_or_default();
         let is_hint = more > 0 && lost >= HINT_MIN && lost * 1_000_000 >= all * HINT_PPM;
         match is_hint {
-            true if lost * 2 >= all => Unnumbered::MostLost,
+            true if lost * 2 >= all => Unnumbered::ManyLost,
+            true if lost * MANY_OF >= all && self.is_time(now) => Unnumbered::ManyLost,
             true if self.look(trains_lost, now) => Unnumbered::Looks,
             _ => Unnumbered::AsBefore,
         }
@@ -129,7 +132,7 @@ impl ErrorWatch {
 
     /// A train that was one of few was lost. `trains_lost`: so many ever. Says whether anything has changed.
     pub fn look(&mut self, trains_lost: u64, now: Instant) -> bool {
-        let is_time = self.state == State::Quiet && now >= self.next_look;
+        let is_time = self.is_time(now);
         if is_time {
             self.state = State::Looking {
                 since: now,
@@ -138,6 +141,10 @@ impl ErrorWatch {
             };
         }
         is_time
+    }
+
+    fn is_time(&self, now: Instant) -> bool {
+        self.state == State::Quiet && now >= self.next_look
     }
 
     /// Hardly anything that is long arrives, whenever it was looked at last. `trains_lost`: so many ever.
@@ -259,20 +266,33 @@ mod tests {
     }
 
     #[test]
-    fn where_most_are_lost_it_looks_at_once_and_what_is_lost_goes_again() {
+    fn where_most_are_lost_it_is_said_at_any_time_and_what_is_lost_goes_again() {
         let mut watch = ErrorWatch::default();
         assert!(watch.look(1, at(0)));
         assert!(watch.follow(None, FULL, 0, at(5000)));
         let mut lost = |sent, lost| watch.on_unnumbered(sent, lost, 0, at(6000));
         assert_eq!(lost(3, 2), Unnumbered::AsBefore);
         assert_eq!(lost(9, 4), Unnumbered::AsBefore, "the next look is later");
-        assert_eq!(lost(10, 5), Unnumbered::MostLost);
+        assert_eq!(lost(10, 5), Unnumbered::ManyLost);
         watch.look_at_once(0, at(6000));
         assert!(watch.wants_trains() && watch.repairs() && !watch.mends());
         assert!(watch.follow(known(1e-5), FULL, 9, at(6100)));
         assert!(watch.mends() && watch.repairs());
         watch.look_at_once(0, at(6200));
         assert!(watch.mends(), "it is known already");
+    }
+
+    #[test]
+    fn where_many_are_lost_it_is_said_as_often_as_it_is_time_to_look() {
+        let mut watch = ErrorWatch::default();
+        let lost = |watch: &mut ErrorWatch, sent, lost, millis| {
+            watch.on_unnumbered(sent, lost, 0, at(millis))
+        };
+        assert_eq!(lost(&mut watch, 16, 2, 10), Unnumbered::AsBefore);
+        assert_eq!(lost(&mut watch, 33, 4, 20), Unnumbered::Looks, "too few");
+        assert!(watch.follow(None, FULL, 0, at(5020)));
+        assert_eq!(lost(&mut watch, 40, 7, 5030), Unnumbered::AsBefore);
+        assert_eq!(lost(&mut watch, 64, 10, 35_030), Unnumbered::ManyLost);
     }
 
     #[test]

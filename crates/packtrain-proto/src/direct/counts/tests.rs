@@ -67,9 +67,29 @@ fn one_in_fifty_that_is_lost_is_told_and_less_is_only_counted() {
 fn a_few_frames_say_nothing_until_they_are_enough() {
     let mut end = Sender::new(0, 0);
     assert_eq!(end.sample(10, 10, 1), None);
-    assert_eq!(end.sample(30, 20, 1), None);
-    assert_eq!(end.sample(33, 33, 1), None);
-    assert_eq!(end.sample(1, 1, 1), Some(Signal::Loss), "10 of 64");
+    assert_eq!(end.sample(40, 36, 1), None);
+    assert_eq!(end.sample(23, 20, 1), None);
+    assert_eq!(end.counts.lost(), 0);
+    assert_eq!(end.sample(1, 0, 1), Some(Signal::Loss), "8 of 64");
+}
+
+#[test]
+fn of_a_few_frames_one_in_eight_is_lost_as_soon_as_that_is_sure() {
+    for overtakes in [false, true] {
+        let mut end = Sender::new(0, 0);
+        end.overtakes = overtakes;
+        assert_eq!(end.sample(10, 10, 1), None);
+        for (sent, received) in [(6, 4); 4] {
+            assert_eq!(end.sample(sent, received, 1), None, "too few to close it");
+        }
+        // Where the marker overtakes, they may stand in a queue.
+        assert_eq!(end.counts.lost(), if overtakes { 0 } else { 8 });
+        if overtakes {
+            let told = [(); 3].map(|()| end.sample(0, 0, 1));
+            assert_eq!(told, [None, None, Some(Signal::Loss)], "none came");
+            assert_eq!(end.counts.lost(), 8);
+        }
+    }
 }
 
 #[test]
