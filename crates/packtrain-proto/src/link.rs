@@ -108,6 +108,15 @@ impl Drain {
         is_new
     }
 
+    /// Something was there, and would be gone by now. A shaper lets the last frame go that it has tokens for, however few, and owes the
+    /// rest: the queue is empty then, and the wire busy.
+    fn has_time_run_out(&self, now: Instant) -> bool {
+        let (fill, at) = (self.fill(), self.told.map(|(_, at)| at));
+        let takes = self.rate_bps.map(|(bps, _)| time_of(fill, bps));
+        let is_over = |takes| at.is_none_or(|at| now.since(at) >= takes);
+        fill > 0 && takes.is_none_or(is_over)
+    }
+
     /// It emptied, and nobody knows since when: so fast at least. On a starved host nothing moves
     /// for milliseconds, and then all at once; without this only the standstill would count.
     fn conclude_at_least(&mut self, now: Instant) {
@@ -408,7 +417,7 @@ impl Link {
     /// So much stands in its local queue. Whether its rate was measured anew by that.
     pub fn on_told(&mut self, queued: usize, now: Instant) -> bool {
         let kept_back = core::mem::take(&mut self.kept_back);
-        let ran_dry = queued == 0 && kept_back && self.drain.fill() > 0;
+        let ran_dry = queued == 0 && kept_back && self.drain.has_time_run_out(now);
         self.queue_time.on_told(ran_dry, now);
         self.shared_queue_time.on_told(ran_dry, now);
         self.refused_at = self
@@ -426,6 +435,11 @@ impl Link {
     /// How long a small frame may wait there as things are.
     pub fn sand_in_use(&self) -> SandBound {
         self.queue_time.bound()
+    }
+
+    /// … for a frame that is there already, and would have to be cut.
+    pub fn sand_at_once(&self) -> SandBound {
+        self.queue_time.bound_at_once()
     }
 
     /// How long what stands in its local queue takes it, as far as that was seen.

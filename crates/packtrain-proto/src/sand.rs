@@ -42,6 +42,14 @@ const PARTS: u32 = QUEUE_PARTS + 1;
 pub struct SandBound(pub Option<Duration>);
 
 impl SandBound {
+    /// The one that allows more.
+    pub fn max(self, other: SandBound) -> SandBound {
+        match (self.0, other.0) {
+            (Some(a), Some(b)) => SandBound(Some(a.max(b))),
+            _ => SandBound(None),
+        }
+    }
+
     /// … where so much time may stand at a link.
     pub fn of_queue_time(time: Duration) -> SandBound {
         SandBound(Some(time / QUEUE_PARTS * PARTS))

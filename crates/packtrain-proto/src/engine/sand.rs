@@ -5,6 +5,7 @@ use super::paths::rate_bps;
 use crate::config::LinkId;
 use crate::link::Link;
 use crate::peer::Path;
+use crate::sand::SandBound;
 use crate::stats::LinkSand;
 use crate::time::Instant;
 
@@ -39,29 +40,34 @@ impl Engine {
         for path in paths.filter(|path| which(path)) {
             let link = links.iter().find(|link| link.id == path.link);
             let link = link.filter(|_| is_bounded);
-            path.sand_max = link.map_or(usize::MAX, |link| at_once_max(link, path, now));
+            path.sand_max = link.map_or(usize::MAX, |link| {
+                longest(link.sand_at_once(), (link, path), now)
+            });
         }
     }
 
     /// Bytes of the longest frame that the host is to make while it is let send at this rate: small ones wait for such where it is held
     /// back, too. Where there is one way, no longer than what goes by it at once.
-    pub(super) fn frame_of_host_max(&self, rate_bps: u64) -> usize {
+    pub(super) fn frame_of_host_max(&self, rate_bps: u64, now: Instant) -> usize {
         let [link] = &self.links[..] else {
             return usize::MAX;
         };
         let by_rate = link.sand_in_use().frame_max(rate_bps);
         let mut paths = self.peers.iter().flat_map(|(_, peer)| &peer.paths);
         match (paths.next(), paths.next()) {
-            (Some(only), None) => by_rate.min(only.sand_max),
+            (Some(only), None) => by_rate.min(longest(link.sand_in_use(), (link, only), now)),
             _ => by_rate,
         }
     }
 }
 
-/// Bytes of the longest frame that goes by this path at once, as fast as it is now.
-fn at_once_max(link: &Link, path: &Path, now: Instant) -> usize {
-    // What is acknowledged shows the most of a while, and what leaves the local queue what is so now.
-    let rates = [rate_bps(link, path, now), link.drain_rate_bps(now)];
-    let slowest = rates.into_iter().flatten().min();
-    slowest.map_or(usize::MAX, |bps| link.sand_in_use().frame_max(bps))
+/// Bytes of the longest frame within a bound on this path, as fast as it is now.
+fn longest(bound: SandBound, (link, path): (&Link, &Path), now: Instant) -> usize {
+    // What leaves the local queue shows what is so now, and what is acknowledged that it is less further on. Where no queue stands there,
+    // most may go as it is: then hardly anything is acknowledged.
+    let drains = link.drain_rate_bps(now);
+    let acknowledged =
+        (drains.is_none() || path.flight.has_queue()).then(|| rate_bps(link, path, now));
+    let slowest = drains.into_iter().chain(acknowledged.flatten()).min();
+    slowest.map_or(usize::MAX, |bps| bound.frame_max(link.at_most(bps)))
 }

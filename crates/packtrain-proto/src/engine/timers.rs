@@ -205,7 +205,7 @@ impl Engine {
         let gone = self.taken_bytes.saturating_sub(below as u64);
         let waiting = self.queued_bytes - self.bytes_that_wait_for_no_link(now);
         if let Some(rate_bps) = self.intake.step(waiting, gone, now) {
-            let frame_max = rate_bps.map_or(usize::MAX, |bps| self.frame_of_host_max(bps));
+            let frame_max = rate_bps.map_or(usize::MAX, |bps| self.frame_of_host_max(bps, now));
             self.events.push_back(Event::IntakeRate {
                 rate_bps,
                 frame_max,

@@ -446,7 +446,9 @@ impl Engine {
         // What goes as it is says nothing of what the link loses.
         let could_mend = peer.could_mend();
         let errors = &mut peer.paths[path_at].errors;
-        let mut samples = |bytes: usize| could_mend && errors.samples(bytes);
+        let mut samples = |frame: &QueuedFrame| {
+            could_mend && errors.samples(frame.buffer.len(), largest_on_wire(frame), now)
+        };
         let goes = way.next(&mut peer.queues, &mut samples, &mut surroundings);
         let mut is_coded = false;
         let mut filled = None;

@@ -84,7 +84,7 @@ impl Way<'_> {
     pub(super) fn next(
         &mut self,
         queues: &mut FlowQueues,
-        samples: &mut dyn FnMut(usize) -> bool,
+        samples: &mut dyn FnMut(&QueuedFrame) -> bool,
         with: &mut Surroundings<'_>,
     ) -> Option<Goes> {
         let (now, aqm) = (with.now, with.aqm);
@@ -94,7 +94,7 @@ impl Way<'_> {
         let is_only = queues.frames() == 1;
         let head = queues.head(flow);
         let could = self.goes_alone(head, with);
-        if could && samples(largest_on_wire(head)) {
+        if could && samples(head) {
             self.mark = None;
         }
         if !could || self.mark.is_none() {

@@ -41,6 +41,10 @@ const MANY_OF: u64 = 8;
 /// Of the frames that could go as they are, one goes in a train, which is acknowledged, for so many bytes: of segments, which live or die
 /// by themselves, those of one. So one in sixteen of full ones on each Ethernet, and all that are so long.
 const SAMPLED_BYTES: usize = 24 * 1024;
+/// A frame of more segments than these is many trains, which take several times as long as the frame whole: behind them the link runs dry,
+/// and small frames wait. It is chosen no more often than this.
+const FEW_SEGMENTS: usize = 4;
+const MANY_APART: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -75,6 +79,8 @@ pub struct ErrorWatch {
     unnumbered_sent: u32,
     unnumbered_lost: u64,
     as_they_are: usize,
+    /// When a frame of many segments may be chosen next.
+    next_many: Instant,
 }
 
 impl ErrorWatch {
@@ -97,14 +103,18 @@ impl ErrorWatch {
         }
     }
 
-    /// A frame could go as it is, or segments of so many bytes could: whether it is to go in a train instead.
-    pub fn samples(&mut self, bytes: usize) -> bool {
-        self.as_they_are += bytes;
-        let is_sample = self.as_they_are >= SAMPLED_BYTES;
-        if is_sample {
-            self.as_they_are = 0;
+    /// A frame of so many bytes could go as it is, of which on the wire none is longer than `each`: whether it is to go in trains instead.
+    pub fn samples(&mut self, bytes: usize, each: usize, now: Instant) -> bool {
+        self.as_they_are += each;
+        let is_many = bytes > each * FEW_SEGMENTS;
+        if self.as_they_are < SAMPLED_BYTES || (is_many && now < self.next_many) {
+            return false;
         }
-        is_sample
+        self.as_they_are = 0;
+        if is_many {
+            self.next_many = now + MANY_APART;
+        }
+        true
     }
 
     /// Of the frames that nobody numbers so many have gone, ever, and so many were lost.
@@ -296,10 +306,15 @@ mod tests {
     }
 
     #[test]
-    fn one_frame_in_some_goes_in_a_train() {
+    fn one_frame_in_some_goes_in_a_train_and_seldom_one_that_is_many() {
         let mut watch = ErrorWatch::default();
-        let mut sampled = |bytes| (0..340).filter(|_| watch.samples(bytes)).count();
-        assert_eq!(sampled(1514), 20);
-        assert_eq!(sampled(65_014), 340);
+        let mut sampled = |bytes, each, apart_ms| {
+            let is_one = |n: &u64| watch.samples(bytes, each, at(n * apart_ms));
+            (1000..1340).filter(is_one).count()
+        };
+        assert_eq!(sampled(1514, 1514, 1), 20);
+        assert_eq!(sampled(6000, 1514, 1), 20);
+        assert_eq!(sampled(65_014, 65_014, 1), 340);
+        assert_eq!(sampled(30_000, 1514, 10), 7);
     }
 }

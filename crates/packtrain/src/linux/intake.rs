@@ -74,8 +74,11 @@ const LEAF_RATE_BPS: u64 = 100_000;
 const LEAF_PART_MIN: u64 = 4096;
 const LEAF_PART_MAX: u64 = 4 * LEAVES as u64;
 /// How far the rate may drift before leaves and frame sizes follow: 256 leaves are told in about a
-/// millisecond, so it must not be often.
+/// millisecond, and the kernel cuts all that waits before `pt0` to segments where the largest frame becomes smaller, which
+/// takes several milliseconds to read. So it must not be often …
 const DRIFT: u64 = 2;
+/// … and frames are told to be so much smaller than the line takes them: what that is changes by some percent all the time.
+const FRAME_PART: (usize, usize) = (7, 8);
 /// What a leaf may save up of its own, bytes: a few packets of a call, or one frame however large, which it may overdraw
 /// by. When shaping begins all leaves have saved it, and what they send then is charged to the line: 64 flows that
 /// might send two full frames each were a debt of a tenth of a second, during which hardly anything went.
@@ -231,7 +234,8 @@ impl Intake {
 
     fn follow_with_leaves(&mut self, rate_bps: u64) -> Result<(), IntakeError> {
         let leaf_rate_bps = leaf_rate_bps(rate_bps);
-        let frame_bytes = frame_bytes_max(rate_bps, self.frame_max);
+        let (part, of) = FRAME_PART;
+        let frame_bytes = frame_bytes_max(rate_bps, self.frame_max / of * part);
         if self.limits_frames
             && is_near(leaf_rate_bps, self.leaf_rate_bps)
             && is_near(frame_bytes.into(), self.frame_bytes_max.into())
