@@ -22,6 +22,7 @@ use crate::trunk::lane::{LANES_MAX, LaneId, LaneRx, TrainId};
 use crate::trunk::resequencer::{Refused, Repairing};
 use crate::trunk::unsequenced::Unsequenced;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
+use crate::wire::sequence::Sequence;
 use crate::wire::subframe;
 use crate::wire::train::{
     self, TYPE_HELLO, TYPE_LIVENESS, TYPE_STATION, Train, TrainError, TrainHeader,
@@ -399,11 +400,16 @@ impl Engine {
             for lane in peer.lanes_rx() {
                 release_lane((peer, slot, lane), &mut self.arrivals, now);
             }
-            let mut in_vain = |lane| {
+            let mut in_vain = Vec::new();
+            let may_go_on = peer.settle_lane_waits(now, &mut |lane| in_vain.push(lane));
+            for lane in in_vain {
                 let from = (slot, lane);
+                if peer.has_heard(lane) {
+                    release_lane((peer, slot, lane), &mut self.arrivals, now);
+                }
                 self.arrivals.push_back(Arrival::Gap { from });
-            };
-            if !peer.settle_lane_waits(now, &mut in_vain) {
+            }
+            if !may_go_on {
                 return;
             }
         }
@@ -665,15 +671,16 @@ fn release_lane(
         if is_last && peer.rx_mut(lane).resequencer.take_gap_before_fence() {
             arrivals.push_back(Arrival::Gap { from: (slot, lane) });
         }
-        let order = |lane: LaneId| {
+        let stands_behind = |lane: LaneId, last: Sequence| {
             let order = &peer.rx[lane.place()].resequencer;
             match order.is_fenced() {
                 // What came behind the train before waits as the one that is due does.
-                true => order.expected().minus(1),
-                false => order.expected(),
+                true => !order.expected().is_newer_than(last.next()),
+                // Where nothing is held, what it stands behind has come, or was thrown away.
+                false => order.held_trains() > 0 && !order.expected().is_newer_than(last),
             }
         };
-        while let Some(waited) = peer.unsequenced.pop(order, UNSEQUENCED_BYTES_MAX) {
+        while let Some(waited) = peer.unsequenced.pop(stands_behind, UNSEQUENCED_BYTES_MAX) {
             peer.hold_times.record(now.since(waited.arrived));
             arrivals.push_back(Arrival::AsItIs {
                 slot,

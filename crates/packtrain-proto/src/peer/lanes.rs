@@ -74,6 +74,11 @@ impl Peer {
         &mut self.rx[lane.place()]
     }
 
+    /// Anything was heard of this lane.
+    pub fn has_heard(&self, lane: LaneId) -> bool {
+        lane.place() < self.rx.len()
+    }
+
     /// This train of the lane has come: it may be the first that is heard of it, and of others before it.
     pub fn hear_lane(&mut self, lane: LaneId, train: Sequence, limits: &Limits) {
         while self.rx.len() <= lane.place() {
@@ -200,16 +205,22 @@ impl Peer {
     }
 
     /// Lanes that wait for others may have been given what they wait for, or have waited for it in vain: of those lanes what is
-    /// there comes first. Whether more trains may be let through.
+    /// there comes first, and what is not comes too late. Whether more trains may be let through.
     pub fn settle_lane_waits(&mut self, now: Instant, in_vain: &mut dyn FnMut(LaneId)) -> bool {
         if !self.lanes_wait() {
             return false;
         }
         let progress = self.progress();
         let before: Vec<_> = self.rx.iter().map(|lane| lane.resequencer.fence).collect();
+        let mut missed = Vec::new();
         for lane in &mut self.rx {
-            let missed = lane.waits.settle(&progress, now);
-            missed.into_iter().for_each(&mut *in_vain);
+            missed.extend(lane.waits.settle(&progress, now));
+        }
+        for (lane, last) in missed {
+            if let Some(rx) = self.rx.get_mut(lane.place()) {
+                rx.resequencer.give_up_to(last);
+            }
+            in_vain(lane);
         }
         self.follow_fences();
         let after = self.rx.iter().map(|lane| lane.resequencer.fence);

@@ -108,12 +108,12 @@ impl LaneWaits {
         from.reduce(Sequence::older_of)
     }
 
-    /// Forgets what is over: it has come, or is waited for in vain. Gives the lanes of which that is so.
+    /// Forgets what is over: it has come, or is waited for in vain. Gives up to which train of which lanes the latter is so.
     pub fn settle(
         &mut self,
         progress: impl Fn(LaneId) -> Option<Progress>,
         now: Instant,
-    ) -> ArrayVec<LaneId, WAITS_MAX> {
+    ) -> ArrayVec<(LaneId, Sequence), WAITS_MAX> {
         let mut in_vain = ArrayVec::new();
         let passed = &mut self.passed;
         self.waits.retain(|wait| {
@@ -125,7 +125,7 @@ impl LaneWaits {
                 pass(passed, wait);
             }
             if !waits && !has_come {
-                in_vain.push(wait.other);
+                in_vain.push((wait.other, wait.last));
             }
             waits
         });
@@ -233,7 +233,8 @@ mod tests {
             assert_eq!(waits.poll_timeout(&progress), Some(at(ms)));
             assert!(waits.settle(&progress, at(ms - 1)).is_empty());
             assert!(!waits.is_empty());
-            assert_eq!(waits.settle(&progress, at(ms))[..], [LaneId(lane)]);
+            let in_vain = (LaneId(lane), Sequence(20));
+            assert_eq!(waits.settle(&progress, at(ms))[..], [in_vain]);
             assert!(waits.is_empty() && waits.poll_timeout(&progress).is_none());
             // Said again by the next train.
             waits.add(Sequence(7), (LaneId(lane), Sequence(20)), at(ms));
@@ -255,7 +256,8 @@ mod tests {
             waits.add(Sequence(7), (LaneId(1), Sequence(20)), at(0));
             let progress = due_by(true, 20, holds);
             assert_eq!(waits.poll_timeout(&progress), Some(at(ms)));
-            assert_eq!(waits.settle(&progress, at(ms))[..], [LaneId(1)]);
+            let in_vain = (LaneId(1), Sequence(20));
+            assert_eq!(waits.settle(&progress, at(ms))[..], [in_vain]);
             assert!(waits.is_empty());
         }
     }
