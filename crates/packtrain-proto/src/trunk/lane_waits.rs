@@ -38,7 +38,7 @@ pub struct Progress {
     /// The train that is due in it; `None`: nobody knows yet with which it begins.
     pub expected: Option<Sequence>,
     pub holds: bool,
-    /// Its sender has no other link, and had none.
+    /// Its sender has no other link, and had none; and by what was heard of the lane nothing of it goes again.
     pub by_one_link: bool,
     /// What is missing in it is waited for as long as it may take.
     pub is_lossless: bool,
@@ -76,15 +76,18 @@ impl LaneWaits {
         }
     }
 
-    /// Nothing is waited for of such lanes. Gives those of which something was.
-    pub fn let_go(&mut self, of: impl Fn(LaneId) -> bool) -> ArrayVec<LaneId, WAITS_MAX> {
+    /// Nothing is waited for of such lanes. Gives up to which train of which lanes something was.
+    pub fn let_go(
+        &mut self,
+        of: impl Fn(LaneId) -> bool,
+    ) -> ArrayVec<(LaneId, Sequence), WAITS_MAX> {
         let mut gone = ArrayVec::new();
         let passed = &mut self.passed;
         self.waits.retain(|wait| {
             let goes = of(wait.other);
             if goes {
                 pass(passed, wait);
-                gone.push(wait.other);
+                gone.push((wait.other, wait.last));
             }
             !goes
         });
@@ -100,6 +103,11 @@ impl LaneWaits {
 
     pub fn is_empty(&self) -> bool {
         self.waits.is_empty()
+    }
+
+    /// The lanes of which something is waited for.
+    pub fn others(&self) -> impl Iterator<Item = LaneId> + '_ {
+        self.waits.iter().map(|wait| wait.other)
     }
 
     /// The first train that has to wait.
@@ -243,7 +251,8 @@ mod tests {
             assert!(!waits.is_empty());
             assert!(waits.let_go(|other| other == LaneId(3)).is_empty());
             assert!(!waits.is_empty());
-            assert_eq!(waits.let_go(|_| true)[..], [LaneId(lane)]);
+            let gone = (LaneId(lane), Sequence(21));
+            assert_eq!(waits.let_go(|_| true)[..], [gone]);
             waits.add(Sequence(9), (LaneId(lane), Sequence(21)), at(ms));
             assert!(waits.is_empty());
         }

@@ -50,10 +50,10 @@ impl Resequencer {
     /// Follow with [`Resequencer::poll`].
     pub fn give_up_to(&mut self, last: Sequence) {
         let ahead = last.distance_from(self.expected);
-        // Nobody has more under way; and where it is not known with which train it begins, nothing is missing yet.
-        let is_believed = (0..span_trains_max(0) as i32).contains(&ahead);
-        if is_believed && !self.is_untouched {
+        // Nobody has more under way.
+        if (0..span_trains_max(0) as i32).contains(&ahead) {
             self.given_up_to = Some(last);
+            self.is_untouched = false;
         }
     }
 
