@@ -537,6 +537,7 @@ impl Engine {
         for slot in orphans {
             self.remove_peer(slot, PeerDownReason::NoLink, now);
         }
+        self.follow_sand(now);
         self.follow_liveness_of_all(now);
         self.redirect_plain_of(link, now);
         self.publish_paths();

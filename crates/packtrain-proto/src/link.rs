@@ -414,8 +414,9 @@ impl Link {
         self.kept_back = true;
     }
 
-    /// So much stands in its local queue. Whether its rate was measured anew by that.
+    /// So much stands in its local queue. Whether by that its rate was measured anew, or the bound of what may stand has changed.
     pub fn on_told(&mut self, queued: usize, now: Instant) -> bool {
+        let bound = self.sand_in_use();
         let kept_back = core::mem::take(&mut self.kept_back);
         let ran_dry = queued == 0 && kept_back && self.drain.has_time_run_out(now);
         self.queue_time.on_told(ran_dry, now);
@@ -429,7 +430,7 @@ impl Link {
             let rated = self.rated_mean.unwrap_or(mean);
             self.rated_mean = Some((rated * 3 + mean) / 4);
         }
-        is_new
+        is_new || self.sand_in_use() != bound
     }
 
     /// How long a small frame may wait there as things are.

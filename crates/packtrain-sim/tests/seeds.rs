@@ -298,6 +298,17 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(304, links::run).err(), None);
     // A plain host turned up behind one link while frames for it waited at another, which was settling, and were overtaken.
     assert_eq!(try_seed(751, mesh::run).err(), None);
+    // A train whose sequence was altered was held, and 500 trains before it were given up for it when its sender had been silent.
+    assert_eq!(try_seed(2607, pair::run).err(), None);
+    // Another lane had gone on without a train, which came behind a large frame of another host, and ended a frame.
+    assert_eq!(try_seed(2233, three::run).err(), None);
+    // So it was with the first train of a lane, of which nobody had heard that it would be sent again.
+    assert_eq!(try_seed(13980, pair::run).err(), None);
+    // A peer was new on a link that was known to be slow, and was sent trains as if nothing were known of it.
+    assert_eq!(try_seed(119, pair::run).err(), None);
+    // Direct frames stood behind trains that were as short as a slow link has them, and behind short ones on one of which nothing was known.
+    assert_eq!(try_seed(7439, direct::run).err(), None);
+    assert_eq!(try_seed(11758, direct::run).err(), None);
 }
 
 fn single_seed() -> bool {

@@ -25,8 +25,8 @@ const ASK_MIN: Duration = Duration::from_micros(50);
 const ASK_MAX: Duration = Duration::from_millis(1);
 /// When none has come for so long, and a round trip, none comes any more: the train may have taken a shorter way.
 const QUIET: Duration = Duration::from_millis(20);
-/// … unless the way is busy with full trains, behind which they may stand: until so many bytes of those have come as a sender
-/// puts before a link whose rate it does not know yet.
+/// … unless the way is busy with full trains, or with such as say that they wait, behind which they may stand: until so many bytes of those have
+/// come as a sender puts before a link whose rate it does not know yet.
 const BUSY_BYTES: usize = LIMIT_UNKNOWN;
 /// However many come, no train waits longer, but for a round trip.
 const WAIT_MAX: Duration = Duration::from_millis(300);
@@ -112,9 +112,9 @@ struct Awaited {
     /// How many had come when that was heard last, and when it was more than before.
     came: Option<u32>,
     came_at: Instant,
-    /// Full trains that have come since by the same way: bytes, and when the last one did.
-    full_bytes: usize,
-    full_at: Instant,
+    /// Trains that have come since by the same way, and were full or said so: bytes, and when the last one did.
+    busy_bytes: usize,
+    busy_at: Instant,
     ask_at: Instant,
     ask_interval: Duration,
     /// Of the way that they come.
@@ -125,7 +125,7 @@ impl Awaited {
     /// Whether none comes any more.
     fn is_quiet(&self, now: Instant) -> bool {
         let quiet = QUIET + self.round_trip;
-        let is_busy = self.full_bytes < BUSY_BYTES && now.since(self.full_at) < QUIET;
+        let is_busy = self.busy_bytes < BUSY_BYTES && now.since(self.busy_at) < QUIET;
         now.since(self.came_at) >= quiet && !is_busy
     }
 }
@@ -176,8 +176,8 @@ impl FenceWait {
             since: now,
             came: None,
             came_at: now,
-            full_bytes: 0,
-            full_at: now,
+            busy_bytes: 0,
+            busy_at: now,
             ask_at: now + ASK_MIN,
             ask_interval: ASK_MIN,
             round_trip,
@@ -192,7 +192,7 @@ impl FenceWait {
         };
         if awaited.came.replace(came) != Some(came) {
             awaited.came_at = now;
-            awaited.full_bytes = 0;
+            awaited.busy_bytes = 0;
         }
         let missing = awaited.sent.wrapping_add(offset).wrapping_sub(came) as i32;
         if missing <= 0 {
@@ -200,11 +200,12 @@ impl FenceWait {
         }
     }
 
-    /// A train has come by the same way that is about as long as trains are where something waits for the link.
-    pub fn on_full_train(&mut self, bytes: usize, now: Instant) {
+    /// A train has come by the same way that is about as long as trains are where something waits for the link, or left right behind
+    /// the direct frames.
+    pub fn on_train_of_many(&mut self, bytes: usize, now: Instant) {
         if let Some(awaited) = &mut self.awaited {
-            awaited.full_bytes += bytes;
-            awaited.full_at = now;
+            awaited.busy_bytes += bytes;
+            awaited.busy_at = now;
         }
     }
 
@@ -419,7 +420,7 @@ mod tests {
             while let Some(ask_at) = wait.poll_timeout() {
                 us = ask_at.since(Instant::ZERO).as_micros() as u64;
                 while next <= us.min(last_us) {
-                    wait.on_full_train(train_bytes, at(next));
+                    wait.on_train_of_many(train_bytes, at(next));
                     next += 1000;
                 }
                 if wait.handle_timeout(ask_at) {

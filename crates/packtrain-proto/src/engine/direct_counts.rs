@@ -8,6 +8,7 @@ use crate::direct::gate::DirectGate;
 use crate::direct::kinds::DirectKind;
 use crate::direct::{Came, ENGINE_SURE_BPS};
 use crate::peer::{Path, Peer};
+use crate::sand::PACKET_MAX;
 use crate::stats::{Closures, DirectSnapshot};
 use crate::time::Instant;
 use crate::trunk::lane::{LaneId, LaneRx, TrainId};
@@ -273,16 +274,17 @@ impl Engine {
         }
     }
 
-    /// A train of so many bytes has come by these links, ours and its: direct frames may stand behind such.
+    /// A train of so many bytes has come by these links, ours and its: direct frames may stand behind such as are full, if no more than
+    /// packets (what a slow link is given at once), and behind those that say so still: these left before their sender had heard
+    /// that one of them had come, right behind the direct frames.
     pub(super) fn note_train_at_fence(
         &mut self,
-        (slot, link): (usize, LinkId),
-        remote_link: LinkId,
-        bytes: usize,
+        (slot, (link, remote_link)): (usize, (LinkId, LinkId)),
+        (bytes, says_fence): (usize, bool),
         now: Instant,
     ) {
         let own = self.links.iter().find(|known| known.id == link);
-        let is_full = own.is_some_and(|known| bytes * 2 > known.frame_max());
+        let is_full = own.is_some_and(|known| bytes * 2 > known.frame_max().min(PACKET_MAX));
         let is_fenced = |peer: &&mut Peer| {
             let mut lanes = peer.rx.iter();
             lanes.any(|lane| lane.resequencer.fence.is_some())
@@ -292,8 +294,8 @@ impl Engine {
         };
         let mut paths = peer.paths.iter_mut();
         let path = paths.find(|path| (path.link, path.remote_link) == (link, remote_link));
-        if let Some(path) = path.filter(|_| is_full) {
-            path.fence.on_full_train(bytes, now);
+        if let Some(path) = path.filter(|_| is_full || says_fence) {
+            path.fence.on_train_of_many(bytes, now);
         }
     }
 

@@ -22,9 +22,10 @@ use crate::trunk::lane::{LANES_MAX, LaneId, LaneRx, TrainId};
 use crate::trunk::resequencer::{Refused, Repairing};
 use crate::trunk::unsequenced::Unsequenced;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
+use crate::wire::sequence::Sequence;
 use crate::wire::subframe;
 use crate::wire::train::{
-    self, TYPE_HELLO, TYPE_LIVENESS, TYPE_STATION, Train, TrainError, TrainHeader,
+    self, Fence, TYPE_HELLO, TYPE_LIVENESS, TYPE_STATION, Train, TrainError, TrainHeader,
 };
 
 /// Between two questions for a hello that names us.
@@ -244,7 +245,10 @@ impl Engine {
             }
         }
         self.note_life(slot, link, LinkId(head.link), now);
-        self.note_train_at_fence((slot, link), LinkId(head.link), frame.len(), now);
+        let is_of_way = |fence: Fence| fence.link == head.link && fence.remote_link == link.0;
+        let says_fence = train.fences().any(is_of_way);
+        let way = (link, LinkId(head.link));
+        self.note_train_at_fence((slot, way), (frame.len(), says_fence), now);
         let peer = self.peers.get_mut(slot).expect("it was there");
         let by = LinkId(head.link);
         peer.last_arrival = link;
@@ -399,11 +403,10 @@ impl Engine {
             for lane in peer.lanes_rx() {
                 release_lane((peer, slot, lane), &mut self.arrivals, now);
             }
-            let mut in_vain = |lane| {
-                let from = (slot, lane);
-                self.arrivals.push_back(Arrival::Gap { from });
-            };
-            if !peer.settle_lane_waits(now, &mut in_vain) {
+            let mut in_vain = Vec::new();
+            let may_go_on = peer.settle_lane_waits(now, &mut |lane| in_vain.push(lane));
+            release_before_others((peer, slot), in_vain, &mut self.arrivals, now);
+            if !may_go_on {
                 return;
             }
         }
@@ -430,11 +433,9 @@ impl Engine {
         while let Some(peer) = self.peers.get_mut(slot)
             && peer.lanes_wait()
         {
-            let mut in_vain = |lane| {
-                let from = (slot, lane);
-                self.arrivals.push_back(Arrival::Gap { from });
-            };
-            peer.let_lanes_go(&mut in_vain);
+            let mut in_vain = Vec::new();
+            peer.let_lanes_go(&mut |lane| in_vain.push(lane));
+            release_before_others((peer, slot), in_vain, &mut self.arrivals, now);
             self.release_trains(slot, now);
         }
     }
@@ -488,7 +489,7 @@ impl Engine {
             let order = &lane.resequencer;
             order.newest_held().is_some() || (names_links && order.held_trains() > 0)
         };
-        if peer.rx.iter().any(waits) {
+        if peer.rx.iter().any(waits) || peer.lanes_wait_for_what_may_come() {
             for lane in &mut peer.rx {
                 if !waits(lane) {
                     lane.hurry();
@@ -644,6 +645,22 @@ impl Engine {
     }
 }
 
+/// Of lanes for which others have waited in vain: what is there comes before what goes on elsewhere.
+fn release_before_others(
+    (peer, slot): (&mut Peer, usize),
+    in_vain: Vec<LaneId>,
+    arrivals: &mut VecDeque<Arrival>,
+    now: Instant,
+) {
+    for lane in in_vain {
+        if peer.has_heard(lane) {
+            release_lane((peer, slot, lane), arrivals, now);
+        }
+        let from = (slot, lane);
+        arrivals.push_back(Arrival::Gap { from });
+    }
+}
+
 fn release_lane(
     (peer, slot, lane): (&mut Peer, usize, LaneId),
     arrivals: &mut VecDeque<Arrival>,
@@ -665,15 +682,16 @@ fn release_lane(
         if is_last && peer.rx_mut(lane).resequencer.take_gap_before_fence() {
             arrivals.push_back(Arrival::Gap { from: (slot, lane) });
         }
-        let order = |lane: LaneId| {
+        let stands_behind = |lane: LaneId, last: Sequence| {
             let order = &peer.rx[lane.place()].resequencer;
             match order.is_fenced() {
                 // What came behind the train before waits as the one that is due does.
-                true => order.expected().minus(1),
-                false => order.expected(),
+                true => !order.expected().is_newer_than(last.next()),
+                // Where nothing is held, what it stands behind has come, or was thrown away.
+                false => order.held_trains() > 0 && !order.expected().is_newer_than(last),
             }
         };
-        while let Some(waited) = peer.unsequenced.pop(order, UNSEQUENCED_BYTES_MAX) {
+        while let Some(waited) = peer.unsequenced.pop(stands_behind, UNSEQUENCED_BYTES_MAX) {
             peer.hold_times.record(now.since(waited.arrived));
             arrivals.push_back(Arrival::AsItIs {
                 slot,

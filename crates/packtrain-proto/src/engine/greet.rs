@@ -211,7 +211,11 @@ impl Engine {
             .path(link)
             .is_none_or(|path| !path.has_heard(record.link));
         peer.update(&hello, is_newest, (link, frame_max), &record, limits, now);
+        if is_new_path {
+            self.follow_sand_on(link, now);
+        }
         let home = self.home_towards(slot);
+        let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
         peer.plain_home = home;
         let mut came_up = false;

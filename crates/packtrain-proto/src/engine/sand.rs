@@ -27,7 +27,7 @@ impl Engine {
         self.follow_sand_of(|_| true, now);
     }
 
-    /// … of this link, which was measured anew.
+    /// … of this link, which was measured anew, or leads to somebody who was not there.
     pub(super) fn follow_sand_on(&mut self, link: LinkId, now: Instant) {
         self.follow_sand_of(|path| path.link == link, now);
     }

@@ -74,6 +74,11 @@ impl Peer {
         &mut self.rx[lane.place()]
     }
 
+    /// Anything was heard of this lane.
+    pub fn has_heard(&self, lane: LaneId) -> bool {
+        lane.place() < self.rx.len()
+    }
+
     /// This train of the lane has come: it may be the first that is heard of it, and of others before it.
     pub fn hear_lane(&mut self, lane: LaneId, train: Sequence, limits: &Limits) {
         while self.rx.len() <= lane.place() {
@@ -173,7 +178,7 @@ impl Peer {
         let of_lane = |lane: &LaneRx| Progress {
             expected: begun_at(lane),
             holds: lane.resequencer.held_trains() > 0,
-            by_one_link: self.links.len() == 1 && !may_go_again,
+            by_one_link: self.links.len() == 1 && !may_go_again && !lane.resequencer.is_untouched(),
             is_lossless: lane.resequencer.is_lossless(),
             told_at: lane.resequencer.told_at(),
         };
@@ -200,20 +205,46 @@ impl Peer {
     }
 
     /// Lanes that wait for others may have been given what they wait for, or have waited for it in vain: of those lanes what is
-    /// there comes first. Whether more trains may be let through.
+    /// there comes first, and what is not comes too late. Whether more trains may be let through.
     pub fn settle_lane_waits(&mut self, now: Instant, in_vain: &mut dyn FnMut(LaneId)) -> bool {
         if !self.lanes_wait() {
             return false;
         }
         let progress = self.progress();
         let before: Vec<_> = self.rx.iter().map(|lane| lane.resequencer.fence).collect();
+        let mut missed = Vec::new();
         for lane in &mut self.rx {
-            let missed = lane.waits.settle(&progress, now);
-            missed.into_iter().for_each(&mut *in_vain);
+            missed.extend(lane.waits.settle(&progress, now));
         }
+        self.give_up_in_lanes(missed, in_vain);
         self.follow_fences();
         let after = self.rx.iter().map(|lane| lane.resequencer.fence);
         !after.eq(before)
+    }
+
+    /// What is missing up to these trains was waited for in vain.
+    fn give_up_in_lanes(
+        &mut self,
+        missed: Vec<(LaneId, Sequence)>,
+        in_vain: &mut dyn FnMut(LaneId),
+    ) {
+        for (lane, last) in missed {
+            if let Some(rx) = self.rx.get_mut(lane.place()) {
+                rx.resequencer.give_up_to(last);
+            }
+            in_vain(lane);
+        }
+    }
+
+    /// Some wait for others, and what is missing there is not lost for sure when something has come that left later.
+    pub fn lanes_wait_for_what_may_come(&self) -> bool {
+        if !self.lanes_wait() {
+            return false;
+        }
+        let progress = self.progress();
+        let is_lost = |lane| progress(lane).is_some_and(|of| of.by_one_link);
+        let mut others = self.rx.iter().flat_map(|lane| lane.waits.others());
+        others.any(|lane| !is_lost(lane))
     }
 
     /// Lanes wait for others no longer where these wait for none, and so bring nothing more now; where all do, for none. Of those
@@ -225,11 +256,13 @@ impl Peer {
         let is_stuck = |lane: LaneId| !waits.get(lane.place()).copied().unwrap_or(false);
         let is_lost = |lane: &LaneId| progress(*lane).is_some_and(|of| of.by_one_link);
         let mut in_circles = true;
+        let mut missed = Vec::new();
         for lane in &mut self.rx {
             let gone = lane.waits.let_go(is_stuck);
             in_circles &= gone.is_empty();
-            gone.into_iter().filter(is_lost).for_each(&mut *in_vain);
+            missed.extend(gone.into_iter().filter(|(lane, _)| is_lost(lane)));
         }
+        self.give_up_in_lanes(missed, in_vain);
         for lane in self.rx.iter_mut().filter(|_| in_circles) {
             lane.waits.let_go(|_| true);
         }

@@ -38,7 +38,7 @@ pub struct Progress {
     /// The train that is due in it; `None`: nobody knows yet with which it begins.
     pub expected: Option<Sequence>,
     pub holds: bool,
-    /// Its sender has no other link, and had none.
+    /// Its sender has no other link, and had none; and by what was heard of the lane nothing of it goes again.
     pub by_one_link: bool,
     /// What is missing in it is waited for as long as it may take.
     pub is_lossless: bool,
@@ -76,15 +76,18 @@ impl LaneWaits {
         }
     }
 
-    /// Nothing is waited for of such lanes. Gives those of which something was.
-    pub fn let_go(&mut self, of: impl Fn(LaneId) -> bool) -> ArrayVec<LaneId, WAITS_MAX> {
+    /// Nothing is waited for of such lanes. Gives up to which train of which lanes something was.
+    pub fn let_go(
+        &mut self,
+        of: impl Fn(LaneId) -> bool,
+    ) -> ArrayVec<(LaneId, Sequence), WAITS_MAX> {
         let mut gone = ArrayVec::new();
         let passed = &mut self.passed;
         self.waits.retain(|wait| {
             let goes = of(wait.other);
             if goes {
                 pass(passed, wait);
-                gone.push(wait.other);
+                gone.push((wait.other, wait.last));
             }
             !goes
         });
@@ -102,18 +105,23 @@ impl LaneWaits {
         self.waits.is_empty()
     }
 
+    /// The lanes of which something is waited for.
+    pub fn others(&self) -> impl Iterator<Item = LaneId> + '_ {
+        self.waits.iter().map(|wait| wait.other)
+    }
+
     /// The first train that has to wait.
     pub fn holds_from(&self) -> Option<Sequence> {
         let from = self.waits.iter().map(|wait| wait.from);
         from.reduce(Sequence::older_of)
     }
 
-    /// Forgets what is over: it has come, or is waited for in vain. Gives the lanes of which that is so.
+    /// Forgets what is over: it has come, or is waited for in vain. Gives up to which train of which lanes the latter is so.
     pub fn settle(
         &mut self,
         progress: impl Fn(LaneId) -> Option<Progress>,
         now: Instant,
-    ) -> ArrayVec<LaneId, WAITS_MAX> {
+    ) -> ArrayVec<(LaneId, Sequence), WAITS_MAX> {
         let mut in_vain = ArrayVec::new();
         let passed = &mut self.passed;
         self.waits.retain(|wait| {
@@ -125,7 +133,7 @@ impl LaneWaits {
                 pass(passed, wait);
             }
             if !waits && !has_come {
-                in_vain.push(wait.other);
+                in_vain.push((wait.other, wait.last));
             }
             waits
         });
@@ -233,7 +241,8 @@ mod tests {
             assert_eq!(waits.poll_timeout(&progress), Some(at(ms)));
             assert!(waits.settle(&progress, at(ms - 1)).is_empty());
             assert!(!waits.is_empty());
-            assert_eq!(waits.settle(&progress, at(ms))[..], [LaneId(lane)]);
+            let in_vain = (LaneId(lane), Sequence(20));
+            assert_eq!(waits.settle(&progress, at(ms))[..], [in_vain]);
             assert!(waits.is_empty() && waits.poll_timeout(&progress).is_none());
             // Said again by the next train.
             waits.add(Sequence(7), (LaneId(lane), Sequence(20)), at(ms));
@@ -242,7 +251,8 @@ mod tests {
             assert!(!waits.is_empty());
             assert!(waits.let_go(|other| other == LaneId(3)).is_empty());
             assert!(!waits.is_empty());
-            assert_eq!(waits.let_go(|_| true)[..], [LaneId(lane)]);
+            let gone = (LaneId(lane), Sequence(21));
+            assert_eq!(waits.let_go(|_| true)[..], [gone]);
             waits.add(Sequence(9), (LaneId(lane), Sequence(21)), at(ms));
             assert!(waits.is_empty());
         }
@@ -255,7 +265,8 @@ mod tests {
             waits.add(Sequence(7), (LaneId(1), Sequence(20)), at(0));
             let progress = due_by(true, 20, holds);
             assert_eq!(waits.poll_timeout(&progress), Some(at(ms)));
-            assert_eq!(waits.settle(&progress, at(ms))[..], [LaneId(1)]);
+            let in_vain = (LaneId(1), Sequence(20));
+            assert_eq!(waits.settle(&progress, at(ms))[..], [in_vain]);
             assert!(waits.is_empty());
         }
     }

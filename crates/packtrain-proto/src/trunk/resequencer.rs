@@ -98,12 +98,16 @@ pub struct Resequencer {
     strays: u32,
     /// Since when the sender says that it is far behind us, and no train was taken.
     behind_since: Option<Instant>,
+    /// Since when something is held that is newer than all that the sender says to have sent.
+    unsent_since: Option<Instant>,
     /// When a train was taken last.
     taken_at: Option<Instant>,
     /// Held trains that were thrown away; the owner counts them.
     pub discarded: u64,
     /// No gap is waited for until nothing is held any more.
     hurried: bool,
+    /// What is missing up to this train is not waited for: what comes behind it went on in another lane.
+    given_up_to: Option<Sequence>,
     /// The next train comes after one that was given up, or the window has moved.
     after_gap: bool,
     /// Nothing of this row of sequences has ever been taken, and its sender has not said since when it has copies.
@@ -155,9 +159,11 @@ impl Resequencer {
             stray_next: Sequence::ZERO,
             strays: 0,
             behind_since: None,
+            unsent_since: None,
             taken_at: None,
             discarded: 0,
             hurried: false,
+            given_up_to: None,
             after_gap: false,
             is_untouched: false,
             fence: None,
@@ -421,6 +427,10 @@ impl Resequencer {
         loop {
             if self.is_fenced() {
                 return None;
+            }
+            if self.is_given_up() {
+                self.skip_given_up(now);
+                continue;
             }
             match self.held.front_mut() {
                 None => {

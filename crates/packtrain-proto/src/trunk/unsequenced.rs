@@ -45,16 +45,16 @@ impl UnsequencedFrames {
         self.waiting.push_back(frame);
     }
 
-    /// The next frame that waits for nothing any more, `expected` being the train that is due in a lane, or that
-    /// stands above what may wait.
+    /// The next frame that waits for nothing any more. `stands_behind`: whether this train of a lane, or one before it, may still
+    /// have its turn.
     pub fn pop(
         &mut self,
-        expected: impl Fn(LaneId) -> Sequence,
+        stands_behind: impl Fn(LaneId, Sequence) -> bool,
         bytes_max: usize,
     ) -> Option<Unsequenced> {
         let first = self.waiting.front()?;
         let mut behind = first.behind.iter();
-        let waits = behind.any(|&(lane, last)| !expected(lane).is_newer_than(last));
+        let waits = behind.any(|&(lane, last)| stands_behind(lane, last));
         if waits && self.bytes <= bytes_max {
             return None;
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn pop(frames: &mut UnsequencedFrames, expected: u32) -> Option<u32> {
-        let popped = frames.pop(|_| Sequence(expected), 3000);
+        let popped = frames.pop(|_, last| !Sequence(expected).is_newer_than(last), 3000);
         popped.map(|frame| frame.behind[0].1.0)
     }
 
@@ -114,11 +114,11 @@ mod tests {
         let behind = [(LaneId::FIRST, Sequence(5)), (LANE, Sequence(9))];
         push_behind(&mut frames, &behind, 1000);
         let mut pop = |first: u32, other: u32| {
-            let expected = |lane| match lane == LANE {
-                true => Sequence(other),
-                false => Sequence(first),
+            let stands_behind = |lane, last| match lane == LANE {
+                true => !Sequence(other).is_newer_than(last),
+                false => !Sequence(first).is_newer_than(last),
             };
-            frames.pop(expected, 3000).is_some()
+            frames.pop(stands_behind, 3000).is_some()
         };
         assert!(!pop(6, 9) && !pop(5, 10) && pop(6, 10));
     }

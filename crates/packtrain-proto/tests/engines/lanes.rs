@@ -286,6 +286,33 @@ fn a_flow_that_comes_to_another_lane_overtakes_nothing() {
     }
 }
 
+/// Nobody waits longer for the last train of before, and its frame would come behind those of after.
+#[test]
+fn what_comes_when_another_lane_went_on_without_it_is_too_late() {
+    for late_ms in [20, 70] {
+        let mut bed = cables(1, &[0], |_| {});
+        for n in 0..40 {
+            bed.delay = (n == 19).then_some(((A, LinkId(0)), late_ms * MS));
+            if n == 20 {
+                bed.engines[A].set_classes(vec![class(&[])], bed.now);
+            }
+            bed.send(A, &frame(OWN, n));
+            bed.run(MS);
+        }
+        bed.run(500 * MS);
+        let is_late = late_ms > 50;
+        let came = bed.came(OWN);
+        assert!(
+            came.iter()
+                .copied()
+                .eq((0..40).filter(|&n| n != 19 || !is_late)),
+            "{late_ms}: {came:?}"
+        );
+        let late = bed.seen(B).drops.get(DropReason::Late);
+        assert_eq!(late, u64::from(is_late));
+    }
+}
+
 /// Whoever was met first has gone: what the next one's link loses goes again all the same.
 #[test]
 fn what_goes_again_does_so_also_behind_the_place_of_one_who_is_gone() {

@@ -1,8 +1,12 @@
 //! How much stands on a link below the engine: of what others may join, as many as of full ones; of what nobody can join, as
 //! many bytes as the link takes in that time, however short the frames are.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::segments::{Bed, Cable, frame_to, pt0 as bed_pt0};
 use crate::support::{LINK, Pair, config, frame, link_address, link_state, pt0};
-use packtrain_proto::config::{Config, LinkId, LinkState, Mode};
+use packtrain_proto::config::{Config, LinkId, LinkState, Mode, NodeId};
 use packtrain_proto::engine::Engine;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::{Duration, Instant};
@@ -119,4 +123,54 @@ fn an_engine_that_gives_no_more_is_called_when_there_is_room_whatever_other_link
         // It is the short one that is meant, where there is but one.
         assert!(has_another || limit < ROOM / 4, "{what}");
     }
+}
+
+/// What is known of its link counts for it from its first frame on.
+#[test]
+fn who_comes_to_a_link_that_is_known_to_be_slow_is_sent_no_longer_trains_than_others() {
+    const MS: Duration = Duration::from_millis(1);
+    let mut bed = Bed::with(2, &[Cable::of(&[(0, 0), (1, 0)])], |config| {
+        config.coded_trains = false;
+    });
+    for side in [0, 1] {
+        bed.mtus.insert((side, LINK), 9000);
+        bed.set_carrier(side, LINK.0, true);
+    }
+    bed.run(1500 * MS);
+    // 8 Mbit/s.
+    for step in 0..20 {
+        bed.queues.insert((0, LINK), 200_000 - step * 10_000);
+        bed.run(10 * MS);
+    }
+    assert!(
+        bed.seen(0).links[0]
+            .rate_bps
+            .is_some_and(|bps| bps < 10_000_000)
+    );
+    bed.queues.clear();
+    let longest = Rc::new(Cell::new(0));
+    let seen = longest.clone();
+    bed.lose = Box::new(move |side, _, message| {
+        if side == 0 {
+            seen.set(seen.get().max(message.len()));
+        }
+        false
+    });
+    bed.engines[1] = Engine::new(Config::new(NodeId(0x9999), bed_pt0(1)), bed.now);
+    bed.set_carrier(1, LINK.0, true);
+    let is_there = |bed: &Bed| {
+        let peers = bed.seen(0).peers;
+        peers
+            .iter()
+            .any(|peer| peer.up && peer.node_id == NodeId(0x9999))
+    };
+    while !is_there(&bed) {
+        bed.run(MS / 10);
+    }
+    let mut frame = frame_to(bed_pt0(1), bed_pt0(0), 1);
+    frame.resize(5000, 1);
+    bed.send(0, &frame);
+    bed.run(100 * MS);
+    assert_eq!(bed.out[1], [frame]);
+    assert!((1000..=1514).contains(&longest.get()), "{}", longest.get());
 }

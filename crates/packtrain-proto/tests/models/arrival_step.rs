@@ -73,6 +73,10 @@ pub enum Step {
     Hello {
         behind: u16,
     },
+    /// Another lane goes on without what is missing up to there.
+    LetGo {
+        behind: u16,
+    },
     /// Trains that nobody sent, one after the other, so far from the newest.
     Forged {
         ahead: i32,
@@ -128,6 +132,9 @@ impl Step {
                 trains: if high % 8 == 0 { 1150 } else { word % 100 },
                 lost_every: link,
             },
+            59 if low % 4 == 0 => Step::LetGo {
+                behind: u16::from(high % 16),
+            },
             59 => Step::Hurry,
             60 => Step::Hello {
                 behind: word % 6000,
@@ -152,6 +159,7 @@ impl Step {
             Step::Overtakes { .. }
                 | Step::Hurry
                 | Step::Hello { .. }
+                | Step::LetGo { .. }
                 | Step::Forged { .. }
                 | Step::ForgedMarker { .. }
         )

@@ -417,6 +417,12 @@ impl Arrivals {
                 self.model.newest_sent(newest, self.now);
                 self.poll()?;
             }
+            Step::LetGo { behind } => {
+                let last = self.next.minus(1 + u32::from(behind));
+                self.real.give_up_to(last);
+                self.model.give_up_to(last, self.now);
+                self.poll()?;
+            }
             Step::Forged {
                 ahead,
                 trains,

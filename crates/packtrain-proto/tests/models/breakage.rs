@@ -37,6 +37,12 @@ pub enum Breakage {
     ReplaysMoveTheWindow,
     OneStrayMoves,
     HellosAreNeverLate,
+    /// What was never sent is held, whatever hellos say.
+    WhatIsForgedStays,
+    /// … and what has come since is taken for such.
+    NobodyOvertakesAHello,
+    /// What another lane goes on without is waited for.
+    LanesWaitForAll,
     NoBound,
     /// Where nothing may be lost, no longer is waited for than elsewhere.
     LosslessIsInTime,
@@ -84,6 +90,9 @@ impl Breakage {
         Breakage::ReplaysMoveTheWindow,
         Breakage::OneStrayMoves,
         Breakage::HellosAreNeverLate,
+        Breakage::WhatIsForgedStays,
+        Breakage::NobodyOvertakesAHello,
+        Breakage::LanesWaitForAll,
         Breakage::NoBound,
         Breakage::NobodyRepairs,
         Breakage::LosslessIsInTime,

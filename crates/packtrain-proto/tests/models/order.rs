@@ -23,6 +23,8 @@ const BEHIND_MAX: i32 = 1024;
 const IN_A_ROW: usize = 16;
 const STALL_MIN: Duration = Duration::from_millis(1200);
 const BEHIND_FOR: Duration = Duration::from_millis(1500);
+/// No sender has more trains under way.
+const SPAN: i32 = 3072;
 /// Room for one more train, of the usual size.
 const ROOM: usize = 2048;
 
@@ -106,6 +108,17 @@ enum What {
     },
     SaidBehind,
     SaidNear,
+    /// A hello says that something held was never sent, or that all was.
+    SaidUnsent,
+    SaidSent,
+    /// Held, and never sent.
+    Discarded {
+        trains: Vec<Sequence>,
+    },
+    /// Another lane has waited up to this train in vain.
+    LetGo {
+        last: Sequence,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -184,16 +197,16 @@ impl Order {
     fn held(&self) -> Vec<(Sequence, usize, Instant)> {
         let expected = self.expected();
         let ends = |what: &What| matches!(what, What::NothingHeld | What::Moved { .. });
-        let taken = self
-            .since(ends)
-            .iter()
-            .filter_map(|event| match event.what {
-                What::Taken { train, bytes } => Some((train, bytes, event.at)),
-                _ => None,
-            });
-        taken
-            .filter(|(train, ..)| !expected.is_newer_than(*train))
-            .collect()
+        let mut held = Vec::new();
+        for event in self.since(ends) {
+            match &event.what {
+                What::Taken { train, bytes } => held.push((*train, *bytes, event.at)),
+                What::Discarded { trains } => held.retain(|(train, ..)| !trains.contains(train)),
+                _ => {}
+            }
+        }
+        held.retain(|(train, ..)| !expected.is_newer_than(*train));
+        held
     }
 
     pub fn held_trains(&self) -> usize {
@@ -395,8 +408,52 @@ impl Order {
         since.iter().any(|event| matches!(event.what, What::Hurry))
     }
 
+    /// What is held and was never sent, by all hellos of a while, and was there before them.
+    fn discard_unsent(&mut self, newest: Sequence, now: Instant) {
+        let mut unsent = self.held();
+        unsent.retain(|(train, ..)| train.is_newer_than(newest));
+        if unsent.is_empty() || self.is(Breakage::WhatIsForgedStays) {
+            return self.log(now, What::SaidSent);
+        }
+        self.log(now, What::SaidUnsent);
+        let ends = |what: &What| {
+            matches!(
+                what,
+                What::SaidSent | What::Discarded { .. } | What::Moved { .. }
+            )
+        };
+        let said = |event: &&Event| matches!(event.what, What::SaidUnsent);
+        let since = self.since(ends).iter().find(said).expect("just now").at;
+        if now.since(since) >= BEHIND_FOR {
+            let overtook =
+                |arrived: Instant| arrived > since && !self.is(Breakage::NobodyOvertakesAHello);
+            unsent.retain(|(_, _, arrived)| !overtook(*arrived));
+            let trains = unsent.into_iter().map(|(train, ..)| train).collect();
+            self.log(now, What::Discarded { trains });
+        }
+    }
+
+    /// Another lane goes on without what is missing up to there.
+    pub fn give_up_to(&mut self, last: Sequence, now: Instant) {
+        let ahead = last.distance_from(self.expected());
+        if (0..SPAN).contains(&ahead) {
+            self.log(now, What::LetGo { last });
+        }
+    }
+
+    fn is_let_go(&self, train: Sequence) -> bool {
+        let mut events = self.present().iter().rev();
+        let last = events.find_map(|event| match event.what {
+            What::LetGo { last } => Some(last),
+            _ => None,
+        });
+        let is_let_go = last.is_some_and(|last| !train.is_newer_than(last));
+        is_let_go && !self.is(Breakage::LanesWaitForAll)
+    }
+
     /// What a hello says was sent last.
     pub fn newest_sent(&mut self, newest: Sequence, now: Instant) {
+        self.discard_unsent(newest, now);
         let ahead = newest.next().distance_from(self.expected());
         let several = self.names_links();
         let is_behind = ahead < if several { 0 } else { -BEHIND_MAX };
@@ -431,6 +488,19 @@ impl Order {
         loop {
             let held = self.held();
             let next = self.expected();
+            let is_missing = !held.iter().any(|(train, ..)| *train == next);
+            if is_missing && self.is_let_go(next) {
+                self.log(
+                    now,
+                    What::GivenUp {
+                        train: next,
+                        waited: Duration::ZERO,
+                        learns: false,
+                        breaks_word: false,
+                    },
+                );
+                continue;
+            }
             if held.is_empty() {
                 self.log(now, What::NothingHeld);
                 return None;
@@ -485,6 +555,7 @@ impl Order {
     pub fn discarded(&self) -> u64 {
         let moves = self.history.iter().map(|event| match event.what {
             What::Moved { discarded, .. } => discarded as u64,
+            What::Discarded { ref trains } => trains.len() as u64,
             _ => 0,
         });
         moves.sum()

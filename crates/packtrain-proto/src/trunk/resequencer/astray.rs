@@ -32,6 +32,7 @@ impl Resequencer {
     /// long as any straggler is waited for; where there are several, it is right when it still says so after a while in
     /// which nothing was taken.
     pub fn on_newest_sent(&mut self, newest: Sequence, now: Instant) {
+        self.discard_unsent(newest, now);
         let ahead = newest.next().distance_from(self.expected);
         let behind_max = match self.under_way.names_links() {
             true => 0,
@@ -57,6 +58,34 @@ impl Resequencer {
         self.move_to(newest.next());
     }
 
+    /// What is held that its sender has not sent was altered on its way, or forged. Nothing will ever fill the gap before it, and when that
+    /// was given up, all that the sender sends until it is there would be late. What was held before its sender said so has not
+    /// overtaken that, when it says so still, after a while.
+    fn discard_unsent(&mut self, newest: Sequence, now: Instant) {
+        let holds_unsent = self.held_trains > 0 && self.newest().is_newer_than(newest);
+        if !holds_unsent {
+            self.unsent_since = None;
+            return;
+        }
+        let since = *self.unsent_since.get_or_insert(now);
+        if now.since(since) < BEHIND_FOR {
+            return;
+        }
+        self.unsent_since = None;
+        let first = newest.next().distance_from(self.expected).max(0);
+        for slot in self.held.iter_mut().skip(first as usize) {
+            if let Some(held) = slot.take_if(|held| held.arrived <= since) {
+                self.held_bytes -= held.buffer.capacity();
+                self.held_trains -= 1;
+                self.discarded += 1;
+                self.gap = None;
+            }
+        }
+        while self.held.back().is_some_and(Option::is_none) {
+            self.held.pop_back();
+        }
+    }
+
     pub(super) fn move_to(&mut self, sequence: Sequence) {
         self.discarded += self.held_trains as u64;
         self.held.clear();
@@ -68,6 +97,8 @@ impl Resequencer {
         self.expected = sequence;
         self.strays = 0;
         self.behind_since = None;
+        self.unsent_since = None;
+        self.given_up_to = None;
         self.after_gap = true;
     }
 }

@@ -4,6 +4,7 @@ use super::astray::STRAYS_MAX;
 use super::{FADE_AFTER, Resequencer, WAIT_MIN, WINDOW};
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::span_trains_max;
+use crate::wire::sequence::Sequence;
 
 /// How long a gap that a link may still fill is waited for at least: by then its sender has found out
 /// that it is dead (`flight`), and sent the train again.
@@ -43,6 +44,35 @@ impl Resequencer {
             self.word.on_broken();
         }
         self.gap_given_up_at = now;
+    }
+
+    /// Another lane has waited up to this train of ours in vain, and goes on: what is missing would come behind that.
+    /// Follow with [`Resequencer::poll`].
+    pub fn give_up_to(&mut self, last: Sequence) {
+        let ahead = last.distance_from(self.expected);
+        // Nobody has more under way.
+        if (0..span_trains_max(0) as i32).contains(&ahead) {
+            self.given_up_to = Some(last);
+            self.is_untouched = false;
+        }
+    }
+
+    /// Whether the train that is due is missing, and was given up so.
+    pub(super) fn is_given_up(&mut self) -> bool {
+        let expected = self.expected;
+        self.given_up_to = self
+            .given_up_to
+            .filter(|last| !expected.is_newer_than(*last));
+        self.given_up_to.is_some() && !matches!(self.held.front(), Some(Some(_)))
+    }
+
+    /// It tells nothing of how long links take.
+    pub(super) fn skip_given_up(&mut self, now: Instant) {
+        self.stats.gaps += 1;
+        (self.gap_given_up_at, self.waited) = (now, Duration::ZERO);
+        self.gap = None;
+        self.advance(false);
+        self.after_gap = true;
     }
 
     pub(super) fn gap_is_lost(&mut self, now: Instant) -> bool {

@@ -1,6 +1,7 @@
 use super::astray::*;
 use super::gaps::*;
 use super::*;
+use crate::trunk::balance::span_trains_max;
 use proptest::prelude::*;
 
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(50);
@@ -482,6 +483,65 @@ fn only_the_sender_itself_takes_the_window_back_beyond_its_memory() {
     r.on_newest_sent(Sequence(1_000_000), Instant::ZERO);
     insert(&mut r, 1_000_001, LINK, Instant::ZERO).unwrap();
     assert_eq!(drain(&mut r, Instant::ZERO), [1_000_001]);
+}
+
+/// Its sequence was altered on the way, in a lane in which nothing may be lost: the gap before it is waited for for seconds.
+#[test]
+fn what_its_sender_has_not_sent_leads_nobody_astray_once_it_has_said_so_for_a_while() {
+    let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+    let says = (Repairing::Lossless, Some(Sequence::FIRST));
+    let come = |r: &mut Resequencer, n: u32, at: u64| {
+        let taken = r.insert(Sequence(n), Some(LINK), train(n), 0, ms(at));
+        taken.expect("there is room");
+        drain(r, ms(at))
+    };
+    for (said, discarded) in [(1, 1), (1025, 0)] {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+        assert_eq!(come(&mut r, 1, 0), [1]);
+        r.on_told(Sequence(1), core::iter::empty(), says, ms(0));
+        assert_eq!(come(&mut r, 1025, 0), [] as [u32; 0]);
+        // Three hellos, and a train that has overtaken the last one.
+        r.on_newest_sent(Sequence(1), ms(0));
+        r.on_newest_sent(Sequence(said), ms(1000));
+        assert_eq!(come(&mut r, 3, 1900), [] as [u32; 0]);
+        r.on_newest_sent(Sequence(1), ms(2000));
+        assert_eq!(
+            (r.discarded, r.held_trains() as u64),
+            (discarded, 2 - discarded)
+        );
+        assert_eq!(come(&mut r, 2, 2001), [2, 3]);
+        assert_eq!(r.stats.gaps, 0);
+    }
+}
+
+#[test]
+fn what_was_waited_for_in_vain_comes_too_late_and_nothing_is_learned_of_it() {
+    let now = Instant::ZERO;
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    for n in [1, 3, 6] {
+        insert(&mut r, n, LINK, now).unwrap();
+    }
+    assert_eq!(drain(&mut r, now), [1]);
+    let wait = r.wait;
+    r.give_up_to(Sequence(4));
+    assert_eq!(drain(&mut r, now), [3], "and 5 is waited for");
+    for n in [2, 4] {
+        assert_eq!(insert(&mut r, n, LINK, now), Err(Refused::Late));
+    }
+    insert(&mut r, 5, LINK, now).unwrap();
+    let (held, after_gap) = r.poll(now).expect("it is due");
+    assert_eq!((number(&held), after_gap), (5, true));
+    assert_eq!(drain(&mut r, now), [6]);
+    assert_eq!((r.stats.gaps, r.wait <= wait), (2, true));
+
+    // Of what nothing is held at all, too; and of what nobody can have sent nothing.
+    r.give_up_to(Sequence(8));
+    r.give_up_to(Sequence(8 + span_trains_max(0)));
+    assert_eq!(drain(&mut r, now), [] as [u32; 0]);
+    assert_eq!(r.expected(), Sequence(9));
+    assert_eq!(insert(&mut r, 8, LINK, now), Err(Refused::Late));
+    insert(&mut r, 9, LINK, now).unwrap();
+    assert_eq!(drain(&mut r, now), [9]);
 }
 
 #[test]

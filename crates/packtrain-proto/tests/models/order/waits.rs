@@ -18,7 +18,10 @@ const COPIES_MAX: Duration = Duration::from_secs(10);
 impl Order {
     /// Looks at the first gap since the last train was let through: when, and whether nothing brings it.
     fn looks(&self) -> impl DoubleEndedIterator<Item = (Instant, bool)> {
-        let ends = |what: &What| matches!(what, What::LetThrough { .. } | What::Moved { .. });
+        let ends = |what: &What| {
+            let is_discarded = matches!(what, What::Discarded { trains } if !trains.is_empty());
+            is_discarded || matches!(what, What::LetThrough { .. } | What::Moved { .. })
+        };
         self.since(ends)
             .iter()
             .filter_map(|event| match event.what {
