@@ -298,6 +298,12 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(304, links::run).err(), None);
     // A plain host turned up behind one link while frames for it waited at another, which was settling, and were overtaken.
     assert_eq!(try_seed(751, mesh::run).err(), None);
+    // A link of a lower tier became home while a large frame for a plain host stood in the queue of the one before.
+    assert_eq!(try_seed(2411, mesh::run).err(), None);
+    // Long trains passed no link, and the one that had second copies alone could not be tried: all waited for it.
+    assert_eq!(try_seed(2221, mesh::run).err(), None);
+    // Two links came up on a switch that let nothing pass, and a frame for somebody unknown went by both. It was the checker that did not see it.
+    assert_eq!(try_seed(2850, mesh::run).err(), None);
 }
 
 fn single_seed() -> bool {

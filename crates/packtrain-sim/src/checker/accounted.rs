@@ -192,10 +192,17 @@ impl Accounted {
             .map(|(sequence, _)| sequence as u32)
     }
 
-    /// `has_met`: whether its sender had sent any train.
-    pub fn went_as_it_is(&mut self, what: Identity, segment: usize, has_met: bool, now: Instant) {
+    /// `has_met`: whether its sender had sent any train; `is_blind`: it could not know which of its links lead to this segment.
+    pub fn went_as_it_is(
+        &mut self,
+        what: Identity,
+        segment: usize,
+        (has_met, is_blind): (bool, bool),
+        now: Instant,
+    ) {
         let frames = &mut self.frames[usize::from(what.flow)];
         if let Some(Some(copies)) = frames.get_mut(what.sequence as usize) {
+            copies.twice_unknowingly |= is_blind && copies.has_left_on(segment);
             copies.left_on(segment, now);
             copies.before_any_train |= !has_met;
         }
