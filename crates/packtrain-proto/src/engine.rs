@@ -502,6 +502,7 @@ impl Engine {
                 let sand = self.config.sand();
                 self.links.push(Link::new(link, state, sand));
                 self.plain.add(link);
+                self.follow_sand(now);
             }
         }
         self.peers.touch_all();
@@ -544,6 +545,8 @@ impl Engine {
         for slot in orphans {
             self.remove_peer(slot, PeerDownReason::NoLink, now);
         }
+        // What an only link may take at once is another matter than beside others.
+        self.follow_sand(now);
         self.follow_liveness_of_all(now);
         self.redirect_plain_of(link, now);
         self.publish_paths();

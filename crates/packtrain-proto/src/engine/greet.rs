@@ -255,6 +255,9 @@ impl Engine {
         }
         let peer = self.peers.get(slot).expect("admitted");
         let (up, node_id, address) = (peer.up, peer.node_id, peer.address);
+        if is_new || is_new_path {
+            self.follow_sand_on(link, now);
+        }
         self.replay_broken(slot, now);
         self.follow_liveness(slot, now);
         // Those that waited for direct frames of a path that leads elsewhere now.
