@@ -388,17 +388,21 @@ impl Checkers {
         self.starved.look(station, for_station);
     }
 
-    /// An engine is given a frame by its host. Of which flow it is, and how it is to be treated.
+    /// An engine is given a frame by its host, whose links take such of `mtu` bytes, the least of them. Of which flow it is, and how it is
+    /// to be treated.
     pub fn taken_in(
         &mut self,
         station: StationId,
-        frame: &Frame,
+        (frame, mtu): (&Frame, Option<u16>),
         now: Instant,
     ) -> Option<(u16, Pack)> {
         if self.only_hand_on() {
             return None;
         }
         let what = identify(&frame.bytes, &self.flows)?;
+        if mtu.is_some_and(|mtu| frame.payload_bytes_max() > usize::from(mtu)) {
+            self.accounted.is_longer_than_a_link(what);
+        }
         let to = self.flows[usize::from(what.flow)].to;
         let pack = self.held_within.came(station, frame, (what, to), now);
         if !self.faults.alters {
