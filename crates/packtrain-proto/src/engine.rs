@@ -39,6 +39,7 @@ use crate::direct::small_frames::SmallFrames;
 use crate::drain::Drain;
 use crate::duplicates::Duplicates;
 use crate::elephants::Elephants;
+use crate::former_homes::FormerHomes;
 use crate::greeter::Greeter;
 use crate::intake::Intake;
 use crate::link::Link;
@@ -295,6 +296,7 @@ pub struct Engine {
     restorer: Restorer,
     worths: Worths,
     segments: Segments,
+    former_homes: FormerHomes,
     duplicates: Duplicates,
     spread: Spread,
     /// How many frames have taken their turn among links that a switch takes for one; wraps.
@@ -420,6 +422,7 @@ impl Engine {
             restorer: Restorer::default(),
             worths: Worths::new(config.mixing_ns),
             segments: Segments::new(limits.peer_silence_max),
+            former_homes: FormerHomes::default(),
             duplicates: Duplicates::new(config.seed),
             spread: Spread::default(),
             plain_turns: 0,
@@ -499,10 +502,14 @@ impl Engine {
                 let sand = self.config.sand();
                 self.links.push(Link::new(link, state, sand));
                 self.plain.add(link);
+                self.follow_sand(now);
             }
         }
         self.peers.touch_all();
         self.follow_liveness_of_all(now);
+        if !state.carrier {
+            self.former_homes.on_left(link, None);
+        }
         self.segments.set_carrier(link, state.carrier, now);
         self.update_homes(now);
         self.greeter.hurry(now);
@@ -512,6 +519,7 @@ impl Engine {
     /// A link left.
     pub fn remove_link(&mut self, link: LinkId, now: Instant) {
         self.leave_segment(link, now);
+        self.former_homes.on_left(link, None);
         for gone in self.links.extract_if(.., |l| l.id == link) {
             self.counters.direct.add_gate(&gone.direct_gate);
         }
@@ -537,6 +545,7 @@ impl Engine {
         for slot in orphans {
             self.remove_peer(slot, PeerDownReason::NoLink, now);
         }
+        // What an only link may take at once is another matter than beside others.
         self.follow_sand(now);
         self.follow_liveness_of_all(now);
         self.redirect_plain_of(link, now);
@@ -556,8 +565,13 @@ impl Engine {
 
     /// How many bytes of ours stand in the link's local queue now.
     pub fn handle_link_queue(&mut self, link: LinkId, queued_bytes: usize, now: Instant) {
-        let known = self.link_mut(link);
-        if known.is_some_and(|link| link.on_told(queued_bytes, now)) {
+        let Some(known) = self.link_mut(link) else {
+            return;
+        };
+        let is_rated_anew = known.on_told(queued_bytes, now);
+        let left = known.left_bytes();
+        self.former_homes.on_left(link, Some(left));
+        if is_rated_anew {
             self.follow_sand_on(link, now);
         }
     }

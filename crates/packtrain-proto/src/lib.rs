@@ -19,6 +19,7 @@ pub mod duplicates;
 pub mod elephants;
 pub mod engine;
 pub mod filter;
+pub mod former_homes;
 pub mod fullness;
 pub mod gone_peers;
 pub mod greeter;

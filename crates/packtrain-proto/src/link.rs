@@ -207,6 +207,8 @@ pub struct Link {
     pub direct_rate: DirectRate,
     /// It is to leave.
     pub retiring: Option<Retiring>,
+    /// The last plain frame that it was given ends with so many bytes, of all that it ever was.
+    plain_until: u64,
     pub trains_tx: u64,
     pub trains_rx: u64,
     pub tx: Traffic,
@@ -237,6 +239,7 @@ impl Link {
             direct_gate: DirectGate::default(),
             direct_rate: DirectRate::default(),
             retiring: None,
+            plain_until: 0,
             trains_tx: 0,
             trains_rx: 0,
             tx: Traffic::default(),
@@ -400,6 +403,22 @@ impl Link {
     pub fn on_given(&mut self, bytes: usize) {
         self.drain.given += bytes;
         self.tx.count(bytes);
+    }
+
+    /// A plain frame so long is given to it next.
+    pub fn on_plain(&mut self, bytes: usize) {
+        self.plain_until = self.tx.bytes + bytes as u64;
+    }
+
+    /// Bytes of ours that have left it, ever, as far as we know.
+    pub fn left_bytes(&self) -> u64 {
+        self.tx.bytes.saturating_sub(self.drain.fill() as u64)
+    }
+
+    /// Plain frames stand in its local queue, until so many bytes have left it. `None`: none do.
+    pub fn plain_stands_until(&self) -> Option<u64> {
+        let stands = self.state.carrier && self.left_bytes() < self.plain_until;
+        stands.then_some(self.plain_until)
     }
 
     /// … and it was a train so long; or a frame that has none to share, as if it were a full one.

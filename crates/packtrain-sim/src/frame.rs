@@ -60,6 +60,15 @@ impl Frame {
         }
     }
 
+    /// … of which a link's MTU speaks: it takes a VLAN tag on top of that.
+    pub fn payload_bytes_max(&self) -> usize {
+        let tag = match self.header().ether_type {
+            ether_type::VLAN => 4,
+            _ => 0,
+        };
+        self.segment_bytes_max() - HEADER_LEN - tag
+    }
+
     /// Bits on the wire, all that nobody sees included: of a frame that is still to be cut, those of
     /// what it becomes.
     pub fn wire_bits(&self) -> u64 {

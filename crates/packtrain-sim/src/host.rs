@@ -346,7 +346,9 @@ impl Host {
     fn handle(&mut self, incoming: Incoming, now: Instant, checkers: &mut Checkers) {
         match incoming {
             Incoming::FromHost(frame) => {
-                let what = checkers.taken_in(self.station, &frame, now);
+                let up = self.links.iter().filter(|link| link.state.carrier);
+                let mtu = up.map(|link| link.state.mtu).min();
+                let what = checkers.taken_in(self.station, (&frame, mtu), now);
                 let frames = match (&mut self.saboteur, what) {
                     (Some(saboteur), Some(what)) => saboteur.from_host(frame, what),
                     _ => vec![frame],

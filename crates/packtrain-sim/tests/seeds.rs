@@ -309,6 +309,16 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     // Direct frames stood behind trains that were as short as a slow link has them, and behind short ones on one of which nothing was known.
     assert_eq!(try_seed(7439, direct::run).err(), None);
     assert_eq!(try_seed(11758, direct::run).err(), None);
+    // A link of a lower tier became home while a large frame for a plain host stood in the queue of the one before.
+    assert_eq!(try_seed(2411, mesh::run).err(), None);
+    // Long trains passed no link, and the one that had second copies alone could not be tried: all waited for it.
+    assert_eq!(try_seed(2221, mesh::run).err(), None);
+    // A link was set to take less, and what was for all and longer went to peers alone, as is promised. It was the checker that counted a plain host.
+    assert_eq!(try_seed(9883, mesh::run).err(), None);
+    // A link that had become the only one took frames for longer than small ones may wait, for a quarter of a second.
+    assert_eq!(try_seed(2132, mesh::run).err(), None);
+    // Two links came up on a switch that let nothing pass, and a frame for somebody unknown went by both. It was the checker that did not see it.
+    assert_eq!(try_seed(2850, mesh::run).err(), None);
 }
 
 fn single_seed() -> bool {

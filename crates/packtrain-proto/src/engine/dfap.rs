@@ -165,6 +165,7 @@ impl Engine {
                 (buffer, Outgoing::aggregate(link, len))
             }
         };
+        self.links[at].on_plain(frame.len());
         self.outgoing = Some(frame);
         let station = self.dfap_stations.get_mut(slot)?;
         station.fit.recycle(sent);

@@ -211,11 +211,7 @@ impl Engine {
             .path(link)
             .is_none_or(|path| !path.has_heard(record.link));
         peer.update(&hello, is_newest, (link, frame_max), &record, limits, now);
-        if is_new_path {
-            self.follow_sand_on(link, now);
-        }
         let home = self.home_towards(slot);
-        let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
         peer.plain_home = home;
         let mut came_up = false;
@@ -259,6 +255,9 @@ impl Engine {
         }
         let peer = self.peers.get(slot).expect("admitted");
         let (up, node_id, address) = (peer.up, peer.node_id, peer.address);
+        if is_new || is_new_path {
+            self.follow_sand_on(link, now);
+        }
         self.replay_broken(slot, now);
         self.follow_liveness(slot, now);
         // Those that waited for direct frames of a path that leads elsewhere now.

@@ -9,6 +9,7 @@ use super::from_host::largest_on_wire;
 use super::{Engine, Event};
 use crate::config::{Balance, LinkId};
 use crate::duplicates::New;
+use crate::link::Link;
 use crate::offload::Offload;
 use crate::peer::{Path, Peer};
 use crate::queue::frame::QueuedFrame;
@@ -244,6 +245,7 @@ impl Engine {
                 events.push_back(moved);
             }
         });
+        self.wait_for_former_ways(&before, now);
         // Without any carrier, what waits goes on waiting.
         if self.segments.heads().is_empty() {
             return;
@@ -267,6 +269,25 @@ impl Engine {
         let has_settled = |link: &LinkId| self.segments.is_home(*link) && waits_for(*link);
         if stranded || settling.iter().any(has_settled) {
             self.redispatch_since(&before, now);
+        }
+    }
+
+    /// Frames of a flow that went by one link go by another from now on: what of them stands in the local queue of the first leaves before.
+    fn wait_for_former_ways(&mut self, before: &Places, now: Instant) {
+        for &former in &before.ways {
+            let link = self.link(former);
+            let Some(until_left) = link.and_then(Link::plain_stands_until) else {
+                continue;
+            };
+            let Some(home) = self.segments.head_of(former) else {
+                continue;
+            };
+            let stays = self.segments.ways_to(home).any(|way| way == former);
+            let takes_over = |way: &LinkId| *way != former && !(stays && before.ways.contains(way));
+            let ways = self.segments.ways_to(home).filter(takes_over);
+            for way in ways.collect::<ArrayVec<LinkId, LINKS_MAX>>() {
+                self.former_homes.begin(way, former, until_left, now);
+            }
         }
     }
 

@@ -36,6 +36,7 @@ impl Engine {
         consider(self.rest_timeout());
         consider(self.retire_timeout());
         consider(self.segments.poll_timeout());
+        consider(self.former_homes.poll_timeout());
         consider(self.waiting.poll_timeout());
         let stations = self.dfap_stations.iter();
         consider(stations.filter_map(|(_, station)| station.ripe_at()).min());
@@ -111,6 +112,7 @@ impl Engine {
         if self.segments.poll_timeout().is_some_and(|at| at <= now) {
             self.update_homes(now);
         }
+        self.former_homes.handle_timeout(now);
         // What waits is counted peer by peer: not at every call.
         if self.intake.is_due(now) {
             self.step_intake(now);

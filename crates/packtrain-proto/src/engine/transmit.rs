@@ -204,6 +204,8 @@ impl Engine {
     /// plain frames, among the peer's paths for trains.
     fn next_destination(&mut self, now: Instant) -> Option<(Destination, usize)> {
         let (segments, stations) = (&self.segments, &self.dfap_stations);
+        let former_homes = &self.former_homes;
+        let takes_plain = |link| segments.carries_plain(link) && !former_homes.hold(link);
         let (links, plain, peers) = (&self.links, &self.plain, &mut self.peers);
         let (copies, limits) = (&self.copies, &self.config.limits);
         let keeps = |peer: &Peer| {
@@ -225,10 +227,12 @@ impl Engine {
         let way_to = |destination, peers: &mut PeerTable, urgent| match destination {
             Destination::Plain(of) => links
                 .iter()
-                .position(|link| link.id == of && has_room(link) && segments.carries_plain(of)),
+                .position(|link| link.id == of && has_room(link) && takes_plain(of)),
             Destination::Station(slot) => stations
                 .get(slot)
-                .filter(|station| segments.is_home(station.home))
+                .filter(|station| {
+                    segments.is_home(station.home) && !former_homes.hold(station.home)
+                })
                 .and_then(|station| {
                     let at = links.iter().position(|link| link.id == station.home)?;
                     let data_max = station.data_max(links[at].frame_max() - HEADER_LEN);
@@ -351,6 +355,7 @@ impl Engine {
         let units = &mut self.counters.data_units;
         units.on_frame(&frame.buffer, &frame.offload);
         let len = frame.buffer.len();
+        self.links[at].on_plain(len);
         self.outgoing = Some(frame.buffer);
         Some(Outgoing::plain(link, frame.offload, len))
     }

@@ -375,6 +375,12 @@ impl Flight {
         copies.min_by_key(|copy| copy.len())
     }
 
+    /// Trains are under way, and all of them by another link too, which has them kept: nothing hangs on these.
+    pub fn has_second_copies_alone(&self) -> bool {
+        let mut out = self.records.iter().filter(|record| record.outstanding);
+        self.in_flight > 0 && out.all(|record| record.kind == Kind::Duplicate)
+    }
+
     /// A train with nothing to keep of it.
     pub fn on_sent(&mut self, bytes: usize, now: Instant) -> Sequence {
         let sent = Sent {

@@ -157,3 +157,27 @@ fn the_first_goes_again_when_its_link_dies_and_what_has_come_is_not_delivered_tw
     assert!(bed.numbers(B).into_iter().eq(0..60), "{:?}", bed.numbers(B));
     assert!(bed.seen(A).replay.replayed > 0);
 }
+
+#[test]
+fn a_link_that_has_second_copies_alone_is_given_more_when_neither_of_two_answers() {
+    // By missing acknowledgements alone, and no longer a train than what may be out before a link has shown its rate.
+    let mut bed = cables(2, |config| config.detection_time = None);
+    // By the nearer one all go first.
+    bed.delay = Some(((A, LinkId(1)), 5 * MS));
+    send(&mut bed, 50, |_| TWICE);
+    // Long ones pass none of the two, as if what stands between had come to take less: markers do.
+    bed.lose = Box::new(|side, _, message| side == A && message.len() > 1000);
+    let mut long = frame(TWICE, 0);
+    long.resize(1400, 0);
+    for _ in 0..40 {
+        bed.send(A, &long);
+    }
+    bed.run(MS);
+    let before = bed.trains_by_link(A);
+    assert!(bed.engines[A].has_frames_waiting());
+    bed.run(300 * MS);
+    let after = bed.trains_by_link(A);
+    // The one that had them first is tried with what it has kept; the other one takes more of what waits.
+    let more: Vec<u64> = before.iter().zip(&after).map(|(b, a)| a - b).collect();
+    assert!(more[0] < 4 && more[1] >= 10, "{more:?}");
+}

@@ -162,6 +162,43 @@ fn a_home_that_is_to_leave_gives_way_before_and_what_waits_goes_by_the_next() {
 }
 
 #[test]
+fn what_stands_in_the_queue_of_the_home_before_leaves_before_anything_goes_by_the_next() {
+    let mut bed = one_switch();
+    bed.plain_says(&frame_to(pt0(A), PLAIN, 99));
+    bed.run(500 * MS);
+    let standing = (A, LinkId(0));
+    let send = |bed: &mut Bed, word: u8| {
+        bed.send(A, &frame_to(PLAIN, pt0(A), word));
+        bed.run(100 * MS);
+        bed.plain_got.len()
+    };
+    // What the cable takes at once here stands in the queue until the test takes it out.
+    bed.queues.insert(standing, 0);
+    assert_eq!(send(&mut bed, 0), 1);
+    bed.engines[A].retire_link(LinkId(0), bed.now);
+    assert_eq!((send(&mut bed, 1), bed.homes(A)), (1, vec![1]));
+    bed.queues.insert(standing, 0);
+    bed.run(10 * MS);
+    assert_eq!(bed.plain_got.len(), 2);
+}
+
+#[test]
+fn a_home_that_lets_nothing_go_any_more_is_not_waited_for_longer_than_half_a_second() {
+    let mut bed = one_switch();
+    bed.plain_says(&frame_to(pt0(A), PLAIN, 99));
+    bed.run(500 * MS);
+    bed.queues.insert((A, LinkId(0)), 0);
+    bed.send(A, &frame_to(PLAIN, pt0(A), 0));
+    bed.run(MS);
+    bed.engines[A].retire_link(LinkId(0), bed.now);
+    bed.send(A, &frame_to(PLAIN, pt0(A), 1));
+    bed.run(499 * MS);
+    assert_eq!(bed.plain_got.len(), 1);
+    bed.run(MS);
+    assert_eq!(bed.plain_got.len(), 2);
+}
+
+#[test]
 fn a_plain_host_on_the_second_segment_is_looked_for_everywhere_found_and_spoken_to_there_alone() {
     // A: a cable to B, and a switch with the plain host.
     let mut bed = Bed::new(2, &[Cable::of(&[(A, 0), (B, 0)]), Cable::plain(&[(A, 1)])]);

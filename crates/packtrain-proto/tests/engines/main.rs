@@ -29,6 +29,7 @@ mod path_mtu;
 mod repair;
 mod rest;
 mod room;
+mod sand;
 mod silent;
 mod sizes;
 mod too_big;

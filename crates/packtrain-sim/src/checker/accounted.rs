@@ -134,6 +134,8 @@ pub struct Accounted {
     sent: u64,
     lost_items: u64,
     lost_as_they_are: BTreeSet<(u16, u32)>,
+    /// Longer than one of their host's links took.
+    longer_than_a_link: BTreeSet<(u16, u32)>,
     /// Coded trains that came damaged, and the frames that began in them.
     damaged_trains: u64,
     damaged: BTreeSet<(u16, u32)>,
@@ -150,6 +152,7 @@ impl Accounted {
             sent: 0,
             lost_items: 0,
             lost_as_they_are: BTreeSet::new(),
+            longer_than_a_link: BTreeSet::new(),
             damaged_trains: 0,
             damaged: BTreeSet::new(),
             direct: BTreeMap::new(),
@@ -192,10 +195,17 @@ impl Accounted {
             .map(|(sequence, _)| sequence as u32)
     }
 
-    /// `has_met`: whether its sender had sent any train.
-    pub fn went_as_it_is(&mut self, what: Identity, segment: usize, has_met: bool, now: Instant) {
+    /// `has_met`: whether its sender had sent any train; `is_blind`: it could not know which of its links lead to this segment.
+    pub fn went_as_it_is(
+        &mut self,
+        what: Identity,
+        segment: usize,
+        (has_met, is_blind): (bool, bool),
+        now: Instant,
+    ) {
         let frames = &mut self.frames[usize::from(what.flow)];
         if let Some(Some(copies)) = frames.get_mut(what.sequence as usize) {
+            copies.twice_unknowingly |= is_blind && copies.has_left_on(segment);
             copies.left_on(segment, now);
             copies.before_any_train |= !has_met;
         }
@@ -206,6 +216,19 @@ impl Accounted {
         if let Some(Some(copies)) = frames.get_mut(what.sequence as usize) {
             copies.came_to(station);
         }
+    }
+
+    /// A host hands it to its engine, while one of its links takes no frame so long.
+    pub fn is_longer_than_a_link(&mut self, what: Identity) {
+        self.longer_than_a_link.insert((what.flow, what.sequence));
+    }
+
+    /// It was too long for a segment when it was handed over, and has gone to none as it is: to whom it was for by trains, if it was for all.
+    pub fn went_by_trains_for_its_length(&self, what: Identity) -> bool {
+        let is_long = self
+            .longer_than_a_link
+            .contains(&(what.flow, what.sequence));
+        is_long && self.as_it_is(what).is_none()
     }
 
     pub fn was_lost_as_it_is(&self, what: Identity) -> bool {
@@ -415,4 +438,25 @@ fn counts(drops: &Drops) -> Vec<(&'static str, u64)> {
         .iter()
         .map(|(reason, count)| (reason.as_str(), count))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_is_too_long_for_a_link_has_gone_by_trains_unless_it_went_as_it_is() {
+        let what = |sequence| Identity {
+            flow: 0,
+            sequence,
+            segment: 0,
+        };
+        let mut accounted = Accounted::new(1);
+        (0..3).for_each(|sequence| accounted.sent(0, sequence, Instant::ZERO));
+        accounted.is_longer_than_a_link(what(1));
+        accounted.is_longer_than_a_link(what(2));
+        accounted.went_as_it_is(what(2), 0, (true, false), Instant::ZERO);
+        let by_trains = |sequence| accounted.went_by_trains_for_its_length(what(sequence));
+        assert_eq!([0, 1, 2].map(by_trains), [false, true, false]);
+    }
 }

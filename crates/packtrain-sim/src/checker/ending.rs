@@ -7,6 +7,7 @@ use super::accounted::{EngineDrops, Kept};
 use super::progress::Copies;
 use super::{Checkers, progress};
 use crate::simulator::StationId;
+use crate::workload::flow::Recipient;
 use crate::workload::identity::Identity;
 
 impl Checkers {
@@ -86,7 +87,13 @@ impl Checkers {
                 if is_excused && self.accounted.was_lost_as_it_is(what) {
                     continue;
                 }
+                let has_gone_to_peers = self.flows[flow].to == Recipient::All
+                    && self.accounted.went_by_trains_for_its_length(what);
                 for &to in recipients.iter().filter(|s| !whole(s)) {
+                    // Where a frame for everybody is too long for one of the segments, peers get it, and nobody else can.
+                    if has_gone_to_peers && !self.stations[to.0].packtrain {
+                        continue;
+                    }
                     if flooded.is_some_and(|copies| self.reach.is_out(from, to, copies)) {
                         continue;
                     }

@@ -141,6 +141,7 @@ impl Checkers {
         let several = as_it_is.is_some_and(|copies| copies.count > 1);
         match again {
             Again::No => true,
+            _ if as_it_is.is_some_and(|copies| copies.twice_unknowingly) => true,
             // Of copies for several segments, without a sequence, whoever starts between two of them
             // cannot know that the first had come.
             Again::SinceItsRestart if several || self.may_echo(station, as_it_is) => true,

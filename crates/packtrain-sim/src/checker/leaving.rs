@@ -27,9 +27,14 @@ impl Checkers {
         if self.only_hand_on() {
             return false;
         }
-        if frame.header().ether_type == ether_type::PACKTRAIN {
+        let header = frame.header();
+        if header.destination == MacAddr::HELLO {
+            self.echoes.said(station, port, header.source, now);
+        }
+        if header.ether_type == ether_type::PACKTRAIN {
             return self.message_transmitted(station, frame, now);
         }
+        let is_blind = self.echoes.is_blind(station, port.segment, now);
         let frames = aggregate::frames_in(frame);
         self.frames_aggregated += if frames.len() > 1 {
             frames.len() as u64
@@ -51,7 +56,7 @@ impl Checkers {
                     let left = (to, part.bytes.len());
                     let look = self.starved.left_alone(station, identity, left);
                     self.accounted
-                        .went_as_it_is(identity, port.segment, has_met, now);
+                        .went_as_it_is(identity, port.segment, (has_met, is_blind), now);
                     self.object_if_starved(station, look, now);
                 }
                 None if self.faults.alters => {}

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`unchanged`] | what comes out is what went in, or whole segments of it |
 //! | [`once`] | … and comes out once |
+//! | [`echoes`] | … unless its sender could not know that two of its links are on one segment |
 //! | [`in_order`] | … in the order of its flow |
 //! | [`excused`] | … unless its receiver had no room for what waits, or had to take it for lost |
 //! | [`drained`] | … and not after its engine said that all of before has arrived |
@@ -25,6 +26,7 @@ pub mod aggregate;
 pub mod bounded;
 pub mod coded_trains;
 pub mod drained;
+pub mod echoes;
 mod ending;
 pub mod excused;
 pub mod found_dead;
@@ -60,6 +62,7 @@ use crate::workload::identity::{Identity, identify};
 use accounted::Accounted;
 pub use coded_trains::CodedTrains;
 use drained::Drained;
+use echoes::Echoes;
 use excused::Excused;
 use found_dead::FoundDead;
 use held_within::{HeldWithin, Line};
@@ -119,6 +122,7 @@ pub struct Checkers {
     drained: Drained,
     accounted: Accounted,
     reach: Reach,
+    echoes: Echoes,
     lives: Lives,
     work_conserving: WorkConserving,
     found_dead: FoundDead,
@@ -152,6 +156,7 @@ impl Checkers {
             drained: Drained::new(flow_count),
             accounted: Accounted::new(flow_count),
             reach: Reach::default(),
+            echoes: Echoes::default(),
             lives: Lives::new(flow_count, station_count),
             work_conserving: WorkConserving::default(),
             found_dead: FoundDead::default(),
@@ -215,6 +220,9 @@ impl Checkers {
     /// A link of a station's line has carrier, or has none, or has left the line.
     pub fn link(&mut self, station: StationId, port: PortId, carrier: bool, now: Instant) {
         self.reach.link(station, port, carrier, now);
+        if !carrier {
+            self.echoes.carrier_lost(station, port);
+        }
     }
 
     /// A host asks its engine to say when all that it was handed has arrived.
@@ -234,6 +242,7 @@ impl Checkers {
     pub fn restarted(&mut self, station: StationId, now: Instant) {
         self.drained.forget();
         self.once.restarted(station);
+        self.echoes.restarted(station);
         self.lives.restarted(station, now);
         self.held_within.restarted(station);
         for (flow, _) in self
@@ -266,7 +275,11 @@ impl Checkers {
         if self.only_hand_on() {
             return;
         }
-        if frame.header().ether_type == ether_type::PACKTRAIN {
+        let header = frame.header();
+        if header.destination == MacAddr::HELLO {
+            self.echoes.came(station, header.source);
+        }
+        if header.ether_type == ether_type::PACKTRAIN {
             return;
         }
         for part in aggregate::frames_in(frame) {
@@ -375,17 +388,21 @@ impl Checkers {
         self.starved.look(station, for_station);
     }
 
-    /// An engine is given a frame by its host. Of which flow it is, and how it is to be treated.
+    /// An engine is given a frame by its host, whose links take such of `mtu` bytes, the least of them. Of which flow it is, and how it is
+    /// to be treated.
     pub fn taken_in(
         &mut self,
         station: StationId,
-        frame: &Frame,
+        (frame, mtu): (&Frame, Option<u16>),
         now: Instant,
     ) -> Option<(u16, Pack)> {
         if self.only_hand_on() {
             return None;
         }
         let what = identify(&frame.bytes, &self.flows)?;
+        if mtu.is_some_and(|mtu| frame.payload_bytes_max() > usize::from(mtu)) {
+            self.accounted.is_longer_than_a_link(what);
+        }
         let to = self.flows[usize::from(what.flow)].to;
         let pack = self.held_within.came(station, frame, (what, to), now);
         if !self.faults.alters {

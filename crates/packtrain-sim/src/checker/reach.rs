@@ -23,6 +23,8 @@ pub struct Copies {
     pub count: u32,
     /// Its sender had not met anybody when one of them left.
     pub before_any_train: bool,
+    /// Two of them left on one segment, and their sender could not know that it is one.
+    pub twice_unknowingly: bool,
     /// A bit for each segment that got one.
     pub segments: u64,
     /// A bit for each station that one came to, whatever became of it there.
@@ -48,7 +50,7 @@ impl Copies {
         self.stations >> station.0 & 1 == 1
     }
 
-    fn has_left_on(&self, segment: usize) -> bool {
+    pub fn has_left_on(&self, segment: usize) -> bool {
         self.segments >> segment & 1 == 1
     }
 }
