@@ -196,7 +196,7 @@ fn a_queue_that_ran_dry_though_more_waited_may_be_deeper_for_a_while() {
     let mut now = Instant::ZERO;
     for _ in 0..10 {
         link.on_given(limit);
-        now += Duration::from_millis(3);
+        now += Duration::from_millis(20);
         link.on_kept_back();
         link.on_told(0, now);
     }
@@ -208,6 +208,26 @@ fn a_queue_that_ran_dry_though_more_waited_may_be_deeper_for_a_while() {
         link.on_told(100, now);
     }
     assert_eq!(link.queue_time.get(), queue_time::UNBOUND_MIN);
+}
+
+/// A shaper lets the last frame go that it has tokens for, and pays for it later.
+#[test]
+fn a_queue_that_was_empty_before_its_link_can_have_carried_all_of_it_did_not_run_dry() {
+    for (micros, is_dry) in [(150, false), (400, true)] {
+        let mut link = Link::new(
+            LinkId(0),
+            link().state,
+            SandBound(Some(Duration::from_micros(200))),
+        );
+        link.drain.rate_bps = Some((1_000_000_000, Instant::ZERO));
+        let before = link.queue_time.get();
+        let now = Instant::ZERO + Duration::from_millis(1);
+        link.on_told(0, now);
+        link.on_given(25_000);
+        link.on_kept_back();
+        link.on_told(0, now + Duration::from_micros(micros));
+        assert_eq!(link.queue_time.get() > before, is_dry, "{micros} µs");
+    }
 }
 
 #[test]
