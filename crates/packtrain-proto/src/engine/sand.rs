@@ -10,16 +10,16 @@ use crate::stats::LinkSand;
 use crate::time::Instant;
 
 impl Engine {
-    /// What small frames wait for at a link.
+    /// What small frames wait for at a link. Of several, no frame is longer than on one alone, but what stands there is not bounded so: which
+    /// of them a train takes depends on which has room.
     pub fn link_sand(&self, link: LinkId, now: Instant) -> LinkSand {
         let link = self.links.iter().find(|of| of.id == link);
-        let link = link.filter(|_| self.bounds_sand());
-        link.map_or_else(LinkSand::default, |link| link.sand(now))
-    }
-
-    /// Whether anybody sees to it how long small frames wait at a link. Where there are several, they have another one.
-    pub(super) fn bounds_sand(&self) -> bool {
-        self.links.len() == 1
+        let said = link.map_or_else(LinkSand::default, |link| link.sand(now));
+        let is_alone = self.links.len() == 1;
+        LinkSand {
+            waits_max: said.waits_max.filter(|_| is_alone),
+            ..said
+        }
     }
 
     /// Each path may be of another rate than it was.
@@ -33,13 +33,11 @@ impl Engine {
     }
 
     fn follow_sand_of(&mut self, which: impl Fn(&Path) -> bool, now: Instant) {
-        let is_bounded = self.bounds_sand();
         let links = &self.links;
         let peers = self.peers.iter_mut();
         let paths = peers.flat_map(|(_, peer)| &mut peer.paths);
         for path in paths.filter(|path| which(path)) {
             let link = links.iter().find(|link| link.id == path.link);
-            let link = link.filter(|_| is_bounded);
             path.sand_max = link.map_or(usize::MAX, |link| {
                 longest(link.sand_at_once(), (link, path), now)
             });

@@ -1,4 +1,4 @@
-//! How long a frame may hold an only link, as fast as that was seen to be: from the moment that it is the only one, and with each peer.
+//! How long a frame may hold a link, as fast as that was seen to be: alone and beside others, and with each peer.
 
 use crate::segments::{Bed, Cable, frame_to, host, pt0};
 use packtrain_proto::config::{Config, LinkId, NodeId};
@@ -46,12 +46,21 @@ fn size(bed: &Bed) -> PathSize {
 }
 
 #[test]
-fn what_has_become_the_only_link_is_given_no_longer_frames_than_it_may_from_then_on() {
+fn a_slow_link_is_given_no_longer_frames_than_it_may_beside_others_and_alone() {
     let mut bed = bed(2);
-    assert_eq!(size(&bed).bytes, 9000, "small ones have another");
+    let sizes = |bed: &Bed| -> Vec<_> {
+        let sizes = bed.paths(A).into_iter().map(|path| path.size);
+        sizes.map(|size| (size.bytes, size.because)).collect()
+    };
+    let slow = (1500, SizeBecause::SandDelay);
+    // What stands there is not bounded, so nothing is said of how long small ones wait.
+    let said = bed.engines[A].link_sand(LinkId(0), bed.now);
+    assert_eq!((said.frame_bytes_max, said.waits_max), (Some(1514), None));
+    assert_eq!(sizes(&bed), [slow, (9000, SizeBecause::LinkMtu)]);
     bed.engines[A].remove_link(LinkId(1), bed.now);
-    assert_eq!(size(&bed).because, SizeBecause::SandDelay);
-    assert_eq!(size(&bed).bytes, 1500);
+    assert_eq!(sizes(&bed), [slow]);
+    let said = bed.engines[A].link_sand(LinkId(0), bed.now);
+    assert!(said.waits_max.is_some());
 }
 
 #[test]
