@@ -72,13 +72,16 @@ impl Engine {
             };
             let longest = link.frame_max();
             let known = path.flight.reckon_errors(now);
+            if is_alone && path.errors.is_urgent() {
+                path.flight.keep_doubt_of_long(now);
+            }
             let on = path.conditions((longest, whole), repairs, now);
             if is_alone {
                 // Where nothing goes again, shorter trains are all there is, and only for what is longer.
                 let gains = on.repairs || best(law, &on).0 < frame_max.min(on.passes);
                 let lost = path.flight.lost_trains();
-                let of = (on.passes, gains);
-                has_changed |= path.errors.follow(known, of, lost, now);
+                let (of, trains) = ((on.passes, gains), (path.trains_tx, lost));
+                has_changed |= path.errors.follow(known, of, trains, now);
                 let loses = path.flight.loss_ppm(now).is_some_and(|ppm| ppm >= LOSS_PPM);
                 if known.is_none() && loses && gains && !path.flight.has_queue() {
                     has_changed |= path.errors.look(lost, now);
@@ -87,7 +90,8 @@ impl Engine {
             if path.size.follow(law, &on, now) {
                 let vanish = path.size.now(&on).1 == SizeBecause::LongLost;
                 if vanish && is_alone && on.repairs {
-                    path.errors.look_at_once(path.flight.lost_trains(), now);
+                    let lost = path.flight.lost_trains();
+                    path.errors.look_at_once(path.trains_tx, lost, now);
                 }
                 path.flight.set_train_max(path.train_max(longest));
                 has_changed = true;

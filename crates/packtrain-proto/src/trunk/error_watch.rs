@@ -30,6 +30,9 @@ const LOOK: Duration = Duration::from_secs(5);
 const LOOK_MAX: Duration = Duration::from_secs(20);
 /// Trains that are lost while it is looked, and it is no end yet.
 const LOST_IN_LOOK: u64 = 2;
+/// A look because many were lost is for somebody who waits for long by now: it takes until so many trains were sent in it, or so long.
+const TRAINS_IN_URGENT_LOOK: u64 = 16;
+const URGENT_LOOK_MAX: Duration = Duration::from_secs(120);
 /// After a look that found nothing, until the next one; twice as long each time, up to …
 const AGAIN_AFTER: Duration = Duration::from_secs(30);
 const AGAIN_AFTER_MAX: Duration = Duration::from_secs(960);
@@ -53,8 +56,8 @@ enum State {
     Looking {
         since: Instant,
         lost_before: u64,
-        /// Most were lost.
-        is_urgent: bool,
+        /// Many were lost: so many trains had been sent by then.
+        urgent_from: Option<u64>,
     },
     Mending,
 }
@@ -94,11 +97,16 @@ impl ErrorWatch {
         self.state == State::Mending
     }
 
+    /// Trains are to be short, until it is known how long they may be.
+    pub fn is_urgent(&self) -> bool {
+        self.repairs() && !self.mends()
+    }
+
     /// What is lost is to go again.
     pub fn repairs(&self) -> bool {
         match self.state {
             State::Quiet => false,
-            State::Looking { is_urgent, .. } => is_urgent,
+            State::Looking { urgent_from, .. } => urgent_from.is_some(),
             State::Mending => true,
         }
     }
@@ -147,7 +155,7 @@ impl ErrorWatch {
             self.state = State::Looking {
                 since: now,
                 lost_before: trains_lost.saturating_sub(1),
-                is_urgent: false,
+                urgent_from: None,
             };
         }
         is_time
@@ -157,13 +165,13 @@ impl ErrorWatch {
         self.state == State::Quiet && now >= self.next_look
     }
 
-    /// Hardly anything that is long arrives, whenever it was looked at last. `trains_lost`: so many ever.
-    pub fn look_at_once(&mut self, trains_lost: u64, now: Instant) {
+    /// Hardly anything that is long arrives, whenever it was looked at last. So many trains were sent ever, and lost.
+    pub fn look_at_once(&mut self, trains_sent: u64, trains_lost: u64, now: Instant) {
         if !self.mends() {
             self.state = State::Looking {
                 since: now,
                 lost_before: trains_lost,
-                is_urgent: true,
+                urgent_from: Some(trains_sent),
             };
         }
     }
@@ -174,7 +182,7 @@ impl ErrorWatch {
         &mut self,
         known: Option<Estimate>,
         (longest, gains): (usize, bool),
-        trains_lost: u64,
+        (trains_sent, trains_lost): (u64, u64),
         now: Instant,
     ) -> bool {
         let before = self.state;
@@ -185,10 +193,17 @@ impl ErrorWatch {
                 State::Mending
             }
             State::Looking {
-                since, lost_before, ..
+                since,
+                lost_before,
+                urgent_from,
             } => {
                 let is_open = trains_lost >= lost_before + LOST_IN_LOOK;
-                let time = if is_open { LOOK_MAX } else { LOOK };
+                let has_seen = |from| trains_sent >= from + TRAINS_IN_URGENT_LOOK;
+                let time = match urgent_from.is_none_or(has_seen) {
+                    false => URGENT_LOOK_MAX,
+                    true if is_open => LOOK_MAX,
+                    true => LOOK,
+                };
                 match gains && now.since(since) < time {
                     true => self.state,
                     false => self.rest(now),
@@ -237,12 +252,12 @@ mod tests {
         assert_eq!(lost(3000, 3, 300), Unnumbered::Looks);
         assert_eq!(lost(3000, 4, 310), Unnumbered::AsBefore, "it looks already");
         assert!(watch.wants_trains() && !watch.mends() && !watch.repairs());
-        assert!(!watch.follow(None, FULL, 3, at(800)));
-        assert!(watch.follow(known(1e-6), FULL, 9, at(900)));
+        assert!(!watch.follow(None, FULL, (1000, 3), at(800)));
+        assert!(watch.follow(known(1e-6), FULL, (1000, 9), at(900)));
         assert!(watch.mends());
         // As long as it is so, and a little less.
-        assert!(!watch.follow(known(2e-8), FULL, 9, at(9000)));
-        assert!(watch.follow(known(5e-9), FULL, 9, at(9100)));
+        assert!(!watch.follow(known(2e-8), FULL, (1000, 9), at(9000)));
+        assert!(watch.follow(known(5e-9), FULL, (1000, 9), at(9100)));
         assert!(!watch.wants_trains());
     }
 
@@ -254,7 +269,7 @@ mod tests {
             if watch.look(lost, at(millis)) {
                 looks.push(millis / 1000);
             }
-            watch.follow(None, FULL, 0, at(millis));
+            watch.follow(None, FULL, (1000, 0), at(millis));
             if looks.len() == 5 {
                 break;
             }
@@ -267,11 +282,11 @@ mod tests {
     fn a_look_in_which_something_is_lost_takes_its_time_and_one_that_could_mend_nothing_none() {
         let mut watch = ErrorWatch::default();
         assert!(watch.look(1, at(1000)));
-        assert!(!watch.follow(None, FULL, 2, at(15_000)));
-        assert!(watch.follow(None, FULL, 2, at(21_000)));
+        assert!(!watch.follow(None, FULL, (1000, 2), at(15_000)));
+        assert!(watch.follow(None, FULL, (1000, 2), at(21_000)));
         let mut watch = ErrorWatch::default();
         watch.look(1, at(1000));
-        assert!(watch.follow(known(1e-5), (1514, false), 2, at(1001)));
+        assert!(watch.follow(known(1e-5), (1514, false), (1000, 2), at(1001)));
         assert!(!watch.wants_trains());
     }
 
@@ -279,16 +294,16 @@ mod tests {
     fn where_most_are_lost_it_is_said_at_any_time_and_what_is_lost_goes_again() {
         let mut watch = ErrorWatch::default();
         assert!(watch.look(1, at(0)));
-        assert!(watch.follow(None, FULL, 0, at(5000)));
+        assert!(watch.follow(None, FULL, (1000, 0), at(5000)));
         let mut lost = |sent, lost| watch.on_unnumbered(sent, lost, 0, at(6000));
         assert_eq!(lost(3, 2), Unnumbered::AsBefore);
         assert_eq!(lost(9, 4), Unnumbered::AsBefore, "the next look is later");
         assert_eq!(lost(10, 5), Unnumbered::ManyLost);
-        watch.look_at_once(0, at(6000));
+        watch.look_at_once(0, 0, at(6000));
         assert!(watch.wants_trains() && watch.repairs() && !watch.mends());
-        assert!(watch.follow(known(1e-5), FULL, 9, at(6100)));
+        assert!(watch.follow(known(1e-5), FULL, (1000, 9), at(6100)));
         assert!(watch.mends() && watch.repairs());
-        watch.look_at_once(0, at(6200));
+        watch.look_at_once(0, 0, at(6200));
         assert!(watch.mends(), "it is known already");
     }
 
@@ -300,9 +315,23 @@ mod tests {
         };
         assert_eq!(lost(&mut watch, 16, 2, 10), Unnumbered::AsBefore);
         assert_eq!(lost(&mut watch, 33, 4, 20), Unnumbered::Looks, "too few");
-        assert!(watch.follow(None, FULL, 0, at(5020)));
+        assert!(watch.follow(None, FULL, (1000, 0), at(5020)));
         assert_eq!(lost(&mut watch, 40, 7, 5030), Unnumbered::AsBefore);
         assert_eq!(lost(&mut watch, 64, 10, 35_030), Unnumbered::ManyLost);
+    }
+
+    #[test]
+    fn a_look_that_is_urgent_ends_no_sooner_than_something_was_sent() {
+        let mut watch = ErrorWatch::default();
+        watch.look_at_once(10, 0, at(0));
+        for (sent, millis) in [(10, 5000), (25, 30_000), (25, 119_999)] {
+            assert!(!watch.follow(None, FULL, (sent, 0), at(millis)));
+            assert!(watch.is_urgent(), "{sent}, {millis}");
+        }
+        assert!(watch.follow(None, FULL, (26, 0), at(119_999)));
+        assert!(!watch.is_urgent() && !watch.wants_trains());
+        watch.look_at_once(30, 0, at(200_000));
+        assert!(watch.follow(None, FULL, (30, 0), at(320_000)), "for ever");
     }
 
     #[test]

@@ -250,6 +250,11 @@ impl Flight {
         }
     }
 
+    /// It is looked for what loses them.
+    pub fn keep_doubt_of_long(&mut self, now: Instant) {
+        self.black_hole.keep(now);
+    }
+
     /// Several trains in a row were lost that were longer than all that arrived. Says so once.
     pub fn take_long_lost(&mut self) -> bool {
         self.long_lost.take_many()

@@ -32,6 +32,12 @@ impl BlackHole {
         self.until = Some(now + self.after);
     }
 
+    /// It is not known yet whether they do.
+    pub(super) fn keep(&mut self, now: Instant) {
+        let at_least = now + AGAIN_AFTER;
+        self.until = Some(self.until.map_or(at_least, |until| until.max(at_least)));
+    }
+
     /// A train so long has.
     pub(super) fn on_arrived(&mut self, bytes: usize) {
         if bytes > BASE {
