@@ -112,7 +112,10 @@ impl Drain {
     /// rest: the queue is empty then, and the wire busy.
     fn has_time_run_out(&self, now: Instant) -> bool {
         let (fill, at) = (self.fill(), self.told.map(|(_, at)| at));
-        let takes = self.rate_bps.map(|(bps, _)| time_of(fill, bps));
+        let known = self
+            .rate_bps
+            .filter(|(_, at)| now.since(*at) < RATE_AGE_MAX);
+        let takes = known.map(|(bps, _)| time_of(fill, bps));
         let is_over = |takes| at.is_none_or(|at| now.since(at) >= takes);
         fill > 0 && takes.is_none_or(is_over)
     }
@@ -255,8 +258,11 @@ impl Link {
 
     /// Bytes of the longest frame that it is given at once, as far as its local queue shows how fast it is.
     fn frame_at_once_max(&self) -> usize {
+        self.frame_within(self.queue_time.bound())
+    }
+
+    fn frame_within(&self, bound: SandBound) -> usize {
         let rate = self.drain.rate_bps;
-        let bound = self.queue_time.bound();
         let by_sand = rate.map_or(usize::MAX, |(bps, _)| bound.frame_max(bps));
         self.frame_max().min(by_sand)
     }
@@ -443,7 +449,8 @@ impl Link {
         self.refused_at = self
             .refused_at
             .filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
-        let standing = 2 * self.frame_at_once_max();
+        // Frames may be longer still than goes with what may stand by now.
+        let standing = 2 * self.frame_within(self.queue_time.bound_now());
         let is_new = self.drain.on_told(queued, standing, now);
         if is_new && let Some(mean) = self.train_mean {
             let rated = self.rated_mean.unwrap_or(mean);
@@ -477,12 +484,13 @@ impl Link {
                 ..LinkSand::default()
             };
         };
-        let frame = self.queue_time.bound().frame_max(bps);
+        let frame = self.sand_at_once().frame_max(bps);
         let is_cut = frame < self.frame_max();
+        let longest = frame.min(self.frame_max());
         LinkSand {
             rate_bps,
             frame_bytes_max: is_cut.then_some(frame as u64),
-            waits_max: Some(time_of(self.queue_limit() + self.frame_at_once_max(), bps)),
+            waits_max: Some(time_of(self.queue_limit() + longest, bps)),
             is_late: self.queue_time.is_late(),
         }
     }

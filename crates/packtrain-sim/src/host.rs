@@ -626,6 +626,7 @@ impl Host {
                 bytes: transmit.frame.to_vec(),
                 offload: transmit.offload,
             };
+            let is_alone = self.links.len() == 1;
             let mut links = self.links.iter_mut();
             let link = links.find(|l| l.id == id).expect("a link that we have");
             link.given = true;
@@ -642,7 +643,8 @@ impl Host {
                     .local_queue_bytes(port)
                     .saturating_sub(link.padding);
                 let said = self.engine.link_sand(id, now);
-                checkers.put_on_link(self.station, (standing, &frame), (bound, &said), now);
+                let put = (standing, is_alone, &frame);
+                checkers.put_on_link(self.station, put, (bound, &said), now);
             }
             link.padding += ethernet::padding(frame.bytes.len());
             let frames = match &mut self.saboteur {

@@ -38,9 +38,10 @@ impl Engine {
         let paths = peers.flat_map(|(_, peer)| &mut peer.paths);
         for path in paths.filter(|path| which(path)) {
             let link = links.iter().find(|link| link.id == path.link);
-            path.sand_max = link.map_or(usize::MAX, |link| {
-                longest(link.sand_at_once(), (link, path), now)
-            });
+            let of = |bound: fn(&Link) -> SandBound| {
+                link.map_or(usize::MAX, |link| longest(bound(link), (link, path), now))
+            };
+            (path.sand_max, path.sand_whole_max) = (of(Link::sand_in_use), of(Link::sand_at_once));
         }
     }
 

@@ -126,7 +126,7 @@ impl Engine {
                 };
                 if has_trains && is_dead {
                     self.silence_path(slot, at, now);
-                } else if open_paths > 1 && flight.has_second_copies_alone() {
+                } else if open_paths > 1 && !some_work && flight.has_second_copies_alone() {
                     // It cannot be tried with any of them, and new trains can tell as soon as these are not waited for.
                     self.give_up_path(slot, at, now);
                 } else if has_trains && open_paths > 1 && !is_hopeless {

@@ -19,6 +19,7 @@ impl Engine {
         self.segments.set_tier(link, settings.tier);
         self.segments.set_in_lag(link, settings.in_lag);
         self.update_homes(now);
+        self.follow_sand_on(link, now);
         if settings.in_lag != before.in_lag {
             // What peers may send us is another matter then.
             self.greeter.hurry(now);

@@ -424,7 +424,7 @@ impl Engine {
             train_max,
             mark,
             link,
-            sand_max: path.sand_max,
+            sand_max: path.sand_whole_max,
             compresses: coding.is_some_and(|coding| coding != Coding::Headers),
         };
         let before = (peer.queues.frames(), peer.queues.bytes());

@@ -66,6 +66,14 @@ impl QueueTime {
         }
     }
 
+    /// … for frames that go with what may stand now: never longer.
+    pub(super) fn bound_now(&self) -> SandBound {
+        match self.is_bound {
+            true => SandBound::of_queue_time(self.time),
+            false => SandBound(None),
+        }
+    }
+
     /// What holds for a frame that is there already: where more than the least is needed anyway, the host may have made it before it was told.
     pub(super) fn bound_at_once(&self) -> SandBound {
         match self.is_bound && self.is_late() {

@@ -230,6 +230,44 @@ fn a_queue_that_was_empty_before_its_link_can_have_carried_all_of_it_did_not_run
     }
 }
 
+/// Frames stay long for some seconds when less may stand again, and two of them are more than that.
+#[test]
+fn a_link_that_becomes_slower_while_its_frames_are_long_is_seen_to() {
+    let state = LinkState {
+        mtu: 65_000,
+        ..link().state
+    };
+    let mut link = Link::new(
+        LinkId(0),
+        state,
+        SandBound(Some(Duration::from_micros(200))),
+    );
+    link.drain.rate_bps = Some((1_000_000_000, Instant::ZERO));
+    let mut now = Instant::ZERO;
+    for told in 0..120 {
+        now += Duration::from_millis(20);
+        link.on_given(100_000);
+        if told < 20 {
+            link.on_kept_back();
+        }
+        link.on_told(0, now);
+    }
+    assert!(link.queue_limit() < link.frame_at_once_max());
+    let mut queued = 0;
+    for _ in 0..600 {
+        while link.has_room() {
+            let frame = link.frame_at_once_max();
+            link.on_given(frame);
+            queued += frame;
+        }
+        now += Duration::from_micros(100);
+        queued -= 1250;
+        link.on_told(queued, now);
+    }
+    let bps = link.drain_rate_bps(now).expect("it was seen");
+    assert!((90_000_000..110_000_000).contains(&bps), "{bps}");
+}
+
 #[test]
 fn single_small_frames_that_are_slow_to_go_are_no_measurement() {
     let mut link = link();

@@ -57,8 +57,9 @@ pub struct Path {
     pub trains_tx: u64,
     /// How long frames may be that pass it, where that can be asked.
     pub mtu: Option<PathMtu>,
-    /// Bytes of the longest frame that goes by it at once, so that small ones need not wait.
+    /// Bytes of the longest train by it, so that small frames need not wait, and of the longest frame that goes as it is.
     pub sand_max: usize,
+    pub sand_whole_max: usize,
     /// How long trains are made by it.
     pub size: UnitSize,
     /// Whether it loses by bit errors, where it is the only one.
@@ -108,6 +109,7 @@ impl Path {
             trains_tx: 0,
             mtu: None,
             sand_max: usize::MAX,
+            sand_whole_max: usize::MAX,
             size: UnitSize::default(),
             errors: ErrorWatch::default(),
             served: Served::default(),

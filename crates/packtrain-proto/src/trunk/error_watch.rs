@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_secs(5);
 const LOOK_MAX: Duration = Duration::from_secs(20);
 /// Trains that are lost while it is looked, and it is no end yet.
 const LOST_IN_LOOK: u64 = 2;
-/// A look because many were lost is for somebody who waits for long by now: it takes until so many trains were sent in it, or so long.
+/// A look because many were lost is for somebody who waits for long by now: it begins when so many trains were sent, or ends after so long.
 const TRAINS_IN_URGENT_LOOK: u64 = 16;
 const URGENT_LOOK_MAX: Duration = Duration::from_secs(120);
 /// After a look that found nothing, until the next one; twice as long each time, up to …
@@ -56,10 +56,18 @@ enum State {
     Looking {
         since: Instant,
         lost_before: u64,
-        /// Many were lost: so many trains had been sent by then.
-        urgent_from: Option<u64>,
+        haste: Haste,
     },
     Mending,
+}
+
+/// With which it is looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Haste {
+    No,
+    /// Many were lost. When so many trains were sent, ever, the look begins.
+    UntilSent(u64),
+    Sent,
 }
 
 /// What follows from frames that nobody numbers and that were lost.
@@ -106,7 +114,7 @@ impl ErrorWatch {
     pub fn repairs(&self) -> bool {
         match self.state {
             State::Quiet => false,
-            State::Looking { urgent_from, .. } => urgent_from.is_some(),
+            State::Looking { haste, .. } => haste != Haste::No,
             State::Mending => true,
         }
     }
@@ -155,7 +163,7 @@ impl ErrorWatch {
             self.state = State::Looking {
                 since: now,
                 lost_before: trains_lost.saturating_sub(1),
-                urgent_from: None,
+                haste: Haste::No,
             };
         }
         is_time
@@ -171,7 +179,7 @@ impl ErrorWatch {
             self.state = State::Looking {
                 since: now,
                 lost_before: trains_lost,
-                urgent_from: Some(trains_sent),
+                haste: Haste::UntilSent(trains_sent + TRAINS_IN_URGENT_LOOK),
             };
         }
     }
@@ -193,16 +201,24 @@ impl ErrorWatch {
                 State::Mending
             }
             State::Looking {
+                lost_before,
+                haste: Haste::UntilSent(enough),
+                ..
+            } if trains_sent >= enough => State::Looking {
+                since: now,
+                lost_before,
+                haste: Haste::Sent,
+            },
+            State::Looking {
                 since,
                 lost_before,
-                urgent_from,
+                haste,
             } => {
                 let is_open = trains_lost >= lost_before + LOST_IN_LOOK;
-                let has_seen = |from| trains_sent >= from + TRAINS_IN_URGENT_LOOK;
-                let time = match urgent_from.is_none_or(has_seen) {
-                    false => URGENT_LOOK_MAX,
-                    true if is_open => LOOK_MAX,
-                    true => LOOK,
+                let time = match haste {
+                    Haste::UntilSent(_) => URGENT_LOOK_MAX,
+                    _ if is_open => LOOK_MAX,
+                    _ => LOOK,
                 };
                 match gains && now.since(since) < time {
                     true => self.state,
@@ -321,14 +337,17 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_is_urgent_ends_no_sooner_than_something_was_sent() {
+    fn a_look_that_is_urgent_takes_its_time_from_when_something_was_sent() {
         let mut watch = ErrorWatch::default();
         watch.look_at_once(10, 0, at(0));
         for (sent, millis) in [(10, 5000), (25, 30_000), (25, 119_999)] {
             assert!(!watch.follow(None, FULL, (sent, 0), at(millis)));
             assert!(watch.is_urgent(), "{sent}, {millis}");
         }
-        assert!(watch.follow(None, FULL, (26, 0), at(119_999)));
+        watch.follow(None, FULL, (26, 0), at(119_999));
+        assert!(!watch.follow(None, FULL, (90, 0), at(124_998)));
+        assert!(watch.is_urgent());
+        assert!(watch.follow(None, FULL, (90, 0), at(124_999)));
         assert!(!watch.is_urgent() && !watch.wants_trains());
         watch.look_at_once(30, 0, at(200_000));
         assert!(watch.follow(None, FULL, (30, 0), at(320_000)), "for ever");

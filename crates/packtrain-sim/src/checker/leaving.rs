@@ -128,19 +128,19 @@ impl Checkers {
         self.work_conserving.train_left(station, port, now);
     }
 
-    /// A train, or a frame with its mark, is put on a link on which so much stands. `bound`: how long small frames may wait there; `said`:
+    /// A train, or a frame with its mark, is put on a link on which so much stands, the only one or not. `bound`: how long small frames may wait there; `said`:
     /// what the engine says of that.
     pub fn put_on_link(
         &mut self,
         station: StationId,
-        (standing, frame): (usize, &Frame),
+        (standing, is_alone, frame): (usize, bool, &Frame),
         (bound, said): (Duration, &LinkSand),
         now: Instant,
     ) {
         if self.only_hand_on() || inside::goes_again(&frame.bytes) {
             return;
         }
-        if let Err(text) = sand_bound::check(standing, frame.bytes.len(), bound, said) {
+        if let Err(text) = sand_bound::check((standing, is_alone), frame.bytes.len(), bound, said) {
             self.object("sand bound", now, format!("{station:?}: {text}"));
         }
     }

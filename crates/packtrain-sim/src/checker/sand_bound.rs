@@ -7,7 +7,7 @@
 //!
 //! What cards fill short frames up with is known to an engine when it is told of the queue, and is not counted before.
 //!
-//! Of one of several links, how long what is given is alone: what may stand there, the engine does not say.
+//! Of one of several links, how long what is given is alone: what may stand there is not bounded.
 //!
 //! Not asked: of a link that has not been seen draining, frames for hosts without packtrain, which nobody can cut, copies of trains that are
 //! from before, and what goes past the engine. How long a frame waits in the engine for its turn is another checker's.
@@ -22,7 +22,12 @@ const RATE_TOLERANCE_PERCENT: u64 = 125;
 const MESSAGES: usize = 2 * PACKET_MAX;
 
 /// A frame of `len` bytes is put on a link on which so much stands. `bound`: what the engine was told; `said`: what it says of the link.
-pub fn check(standing: usize, len: usize, bound: Duration, said: &LinkSand) -> Result<(), String> {
+pub fn check(
+    (standing, is_alone): (usize, bool),
+    len: usize,
+    bound: Duration,
+    said: &LinkSand,
+) -> Result<(), String> {
     let Some(rate_bps) = said.rate_bps else {
         return Ok(());
     };
@@ -39,7 +44,7 @@ pub fn check(standing: usize, len: usize, bound: Duration, said: &LinkSand) -> R
             "{len} bytes went at once, of {longest_max} that may"
         ));
     }
-    match said.waits_max.is_some() && standing > standing_max {
+    match is_alone && standing > standing_max {
         true => Err(format!(
             "{standing} bytes stood when more was put there, of {standing_max} that may"
         )),
@@ -57,10 +62,10 @@ mod tests {
         let said = |mbit: u64, is_late| LinkSand {
             rate_bps: Some(mbit * 1_000_000),
             is_late,
-            waits_max: Some(bound),
             ..LinkSand::default()
         };
-        let is_well = |standing, len, said: &LinkSand| check(standing, len, bound, said).is_ok();
+        let is_well =
+            |standing, len, said: &LinkSand| check((standing, true), len, bound, said).is_ok();
         // 1 Gbit/s: 25,000 bytes, and a quarter more that it may be wrong.
         assert!(is_well(34_000, 10_400, &said(1000, false)));
         assert!(is_well(0, 52_000, &said(1000, true)));
@@ -74,11 +79,9 @@ mod tests {
         assert!(!is_well(0, 1515, &said(10, false)));
         assert!(is_well(1 << 20, 1 << 16, &LinkSand::default()));
         // One of several.
-        let beside_others = LinkSand {
-            waits_max: None,
-            ..said(1000, false)
-        };
-        assert!(is_well(150_000, 10_400, &beside_others));
-        assert!(!is_well(0, 10_500, &beside_others));
+        let beside_others =
+            |standing, len| check((standing, false), len, bound, &said(1000, false)).is_ok();
+        assert!(beside_others(150_000, 10_400));
+        assert!(!beside_others(0, 10_500));
     }
 }

@@ -52,7 +52,8 @@ impl Resequencer {
         let ahead = last.distance_from(self.expected);
         // Nobody has more under way.
         if (0..span_trains_max(0) as i32).contains(&ahead) {
-            self.given_up_to = Some(last);
+            let newer = |before: Sequence| before.is_newer_than(last);
+            self.given_up_to = self.given_up_to.filter(|of| newer(*of)).or(Some(last));
             self.is_untouched = false;
         }
     }
