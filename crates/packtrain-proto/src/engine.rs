@@ -83,6 +83,7 @@ mod lanes;
 mod late;
 mod liveness;
 mod paths;
+mod release;
 mod repair;
 mod replay;
 mod rest;

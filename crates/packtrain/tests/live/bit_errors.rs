@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use packtrain::lab::topology::direction::{Counts, Rate};
 use packtrain::lab::topology::{Topology, TopologyOptions};
+use packtrain::status::Status;
 
 use crate::common::B;
 use crate::common::cabled::{MEBIBYTE, status};
@@ -39,18 +40,23 @@ fn topology(bit_error_rate: f64) -> Topology {
     topology
 }
 
-/// Of two hundred frames as long as this wire takes, one arrives; of those of 1500, seven of eight.
-#[test]
-fn frames_of_which_hardly_one_would_arrive_go_in_short_trains_and_all_comes() {
-    live!();
-    let standing = Standing::up("bits", &topology(1e-5));
+/// A transfer over such a wire comes whole: what its sender says then.
+fn status_after_transfer(lab: &str, bit_error_rate: f64) -> Status {
+    let standing = Standing::up(lab, &topology(bit_error_rate));
     let [a, b] = &standing.hosts[..] else {
         unreachable!("two hosts");
     };
     wait_for_direct(a);
     let bytes = 8 * MEBIBYTE;
     assert_eq!(transfer(a, b, B, bytes), bytes);
-    let status = status(a);
+    status(a)
+}
+
+/// Of two hundred frames as long as this wire takes, one arrives; of those of 1500, seven of eight.
+#[test]
+fn frames_of_which_hardly_one_would_arrive_go_in_short_trains_and_all_comes() {
+    live!();
+    let status = status_after_transfer("bits", 1e-5);
     let link = &status.peers[0].links[0];
     assert_eq!(link.size_because, "bit_errors", "{link:?}");
     assert!(
@@ -66,14 +72,7 @@ fn frames_of_which_hardly_one_would_arrive_go_in_short_trains_and_all_comes() {
 #[test]
 fn frames_of_which_two_of_five_are_lost_are_found_to_be_before_all_were_sent() {
     live!();
-    let standing = Standing::up("fewer-bits", &topology(1e-6));
-    let [a, b] = &standing.hosts[..] else {
-        unreachable!("two hosts");
-    };
-    wait_for_direct(a);
-    let bytes = 8 * MEBIBYTE;
-    assert_eq!(transfer(a, b, B, bytes), bytes);
-    let status = status(a);
+    let status = status_after_transfer("fewer-bits", 1e-6);
     let link = &status.peers[0].links[0];
     // What the bits are may not be known yet: the wire's queue has lost some, too.
     assert!(link.size_bytes < 9000, "{link:?}");
