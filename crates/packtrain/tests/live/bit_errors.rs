@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use packtrain::lab::topology::direction::{Counts, Rate};
 use packtrain::lab::topology::{Topology, TopologyOptions};
-use packtrain::status::Status;
+use packtrain::status::StatusDocument;
 
 use crate::common::B;
 use crate::common::cabled::{MEBIBYTE, status};
@@ -41,7 +41,7 @@ fn topology(bit_error_rate: f64) -> Topology {
 }
 
 /// A transfer over such a wire comes whole: what its sender says then.
-fn status_after_transfer(lab: &str, bit_error_rate: f64) -> Status {
+fn status_after_transfer(lab: &str, bit_error_rate: f64) -> StatusDocument {
     let standing = Standing::up(lab, &topology(bit_error_rate));
     let [a, b] = &standing.hosts[..] else {
         unreachable!("two hosts");
