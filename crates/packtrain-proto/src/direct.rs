@@ -8,6 +8,7 @@ pub mod kinds;
 pub mod leave;
 pub mod reading;
 pub mod rest;
+pub mod shaping;
 pub mod small_frames;
 pub mod striping;
 pub mod surplus;

@@ -17,6 +17,7 @@ mod member;
 mod mixing_time;
 mod precedence;
 mod reception;
+mod shaper;
 mod signals;
 mod spread_frames;
 mod start;
@@ -34,6 +35,7 @@ use self::direct::Direct;
 use self::links::{Clearing, Leaving};
 use self::member::{Member, Site};
 use self::precedence::Precedence;
+use self::shaper::DirectShaper;
 pub use self::signals::Signals;
 use self::stay::{Inheritance, Stay};
 use crate::cli::error::CliError;
@@ -69,6 +71,7 @@ pub struct RunningLine {
     intake: Option<Intake>,
     /// `None` where it was not asked for, or the kernel has not what it takes.
     direct: Option<Direct>,
+    shaper: DirectShaper,
     /// `None` where it was not asked for, or nothing would stay.
     stay: Option<Stay>,
     /// Until what a former daemon has left is carried by us.
@@ -139,6 +142,7 @@ impl RunningLine {
             at_clean_end,
             stay,
             inheritance,
+            shaper,
             ..
         } = self;
         line.leave();
@@ -153,6 +157,7 @@ impl RunningLine {
         // name is free last: who waits for the end waits for all of this.
         drop(line);
         drop(members);
+        shaper.end();
         site.restore_all();
         if let Some(LastAct(last)) = at_clean_end {
             last();
@@ -169,6 +174,7 @@ impl RunningLine {
                 .map_err(|e| CliError::Failed(e.to_string()))?;
             self.handle_events();
             self.step_direct();
+            self.step_shaper();
             self.step_reception();
             self.step_inheritance();
             self.step_stay();
@@ -275,6 +281,10 @@ impl RunningLine {
                 let (order, has_queue) = match queue.ok().flatten() {
                     Some(queue) => (queue.order, queue.shows_backlog()),
                     None => (LinkOrder::Flow, true),
+                };
+                let order = match self.shaper.is_before(ifindex) {
+                    true => LinkOrder::Flow,
+                    false => order,
                 };
                 self.line.link_queue(ifindex, order, has_queue);
                 if are_several {

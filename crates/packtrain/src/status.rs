@@ -15,7 +15,7 @@ pub use packtrain_proto::stats::LagUse;
 use serde::{Deserialize, Serialize};
 
 pub use build::{LineFacts, LinkFacts};
-pub use direct::{ClosuresBecause, Direct, SmallFrameRates};
+pub use direct::{ClosuresBecause, Direct, DirectShaper, SmallFrameRates};
 pub use words::path_because;
 
 /// The document's own version: goes up when a field is renamed, removed or changes its meaning.
@@ -38,11 +38,13 @@ pub mod drop_reason {
     pub const SOCKET_UNREPRESENTABLE: &str = "socket_unrepresentable";
     /// The kernel had no memory or no room to bring it from the link's ingress to packtrain, or to `pt0`.
     pub const GUARD_LOST: &str = "guard_lost";
+    /// Direct frames that found the queue of ours before the link full.
+    pub const DIRECT_QUEUE_FULL: &str = "direct_queue_full";
     /// The link's own queueing discipline was full: of all that was given to it since the link joined,
     /// direct frames and its own traffic alike.
     pub const LINK_QDISC: &str = "link_qdisc";
 
-    pub const ALL: [&str; 8] = [
+    pub const ALL: [&str; 9] = [
         INTAKE_FULL,
         HOST_OVERRUN,
         HOST_UNREPRESENTABLE,
@@ -50,6 +52,7 @@ pub mod drop_reason {
         SOCKET_TRUNCATED,
         SOCKET_UNREPRESENTABLE,
         GUARD_LOST,
+        DIRECT_QUEUE_FULL,
         LINK_QDISC,
     ];
 }
@@ -225,6 +228,9 @@ pub struct Link {
     pub direct_rate_bps: Option<u64>,
     #[serde(default)]
     pub direct_rate_age_s: Option<f64>,
+    /// The queue of ours that direct frames wait in, so that none stands in the link's own; null while there is none.
+    #[serde(default)]
+    pub direct_shaper: Option<DirectShaper>,
     /// It carries nothing while a link of a lower tier works.
     #[serde(default)]
     pub tier: u8,

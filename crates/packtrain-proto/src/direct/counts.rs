@@ -84,6 +84,8 @@ pub struct Heard {
 pub struct DirectCounts {
     /// Frames that we have sent.
     sent: u32,
+    /// Of those by this link that many, at most, are still in a queue that what tells of them goes past.
+    waiting: u32,
     announced: [Option<Announced>; ANNOUNCED_MAX],
     first_words: u32,
     /// When we were told last what was sent.
@@ -146,6 +148,22 @@ impl DirectCounts {
         self.sent.wrapping_sub(FIRST)
     }
 
+    /// Of those that leave by this link, to whomever, so many wait before it.
+    pub fn on_waiting(&mut self, frames: u32) {
+        self.waiting = frames;
+    }
+
+    /// What has surely left before what is said now, and never less than was said already.
+    fn surely_sent(&self) -> u32 {
+        let surely = self.sent.wrapping_sub(self.waiting);
+        match self.announced[0] {
+            None => self.sent,
+            Some(_) if self.waiting == 0 => self.sent,
+            Some(last) if (surely.wrapping_sub(last.sent) as i32) < 0 => last.sent,
+            Some(_) => surely,
+        }
+    }
+
     /// We have sent so many, ever.
     pub fn on_sent(&mut self, frames: u32, now: Instant) -> Option<Signal> {
         let frames = frames.wrapping_add(FIRST);
@@ -171,7 +189,7 @@ impl DirectCounts {
     fn has_more_to_tell(&self, least: Duration, now: Instant) -> bool {
         let gap = GAP_MIN.max(least / 3);
         let has_more = |last: Announced| {
-            let is_news = last.sent != self.sent || self.is_doubted;
+            let is_news = last.sent != self.surely_sent() || self.is_doubted;
             is_news && now.since(last.at) >= gap
         };
         self.announced[0].is_none_or(has_more)
@@ -250,6 +268,7 @@ impl DirectCounts {
     pub fn restart(&mut self) {
         *self = DirectCounts {
             sent: self.sent,
+            waiting: self.waiting,
             lost: self.lost,
             ..DirectCounts::default()
         };
@@ -281,9 +300,10 @@ impl DirectCounts {
         self.first_words += u32::from(least.is_none());
         // An answer says nothing new before its time: it would be answered, and so would that, for ever.
         if least.is_none_or(|least| self.has_more_to_tell(least, now)) {
+            let sent = self.surely_sent();
             self.announced.rotate_right(1);
             self.announced[0] = Some(Announced {
-                sent: self.sent,
+                sent,
                 at: now,
                 is_answered: false,
             });

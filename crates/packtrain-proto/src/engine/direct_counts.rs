@@ -83,6 +83,16 @@ impl Engine {
         self.on_direct_signal((slot, link), signal, now);
     }
 
+    /// Of the frames that have gone by this link, whomever to, so many are still in a queue of the owner's before it, which what tells
+    /// of them goes past. Said before [`Engine::handle_direct_sent`].
+    pub fn handle_direct_waiting(&mut self, link: LinkId, frames: u32) {
+        for slot in self.peers.slots() {
+            if let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) {
+                path.direct.on_waiting(frames);
+            }
+        }
+    }
+
     /// The answer to [`Event::DirectAsked`]: so many have come, ever. Deliveries and transmits follow.
     pub fn handle_direct_received(
         &mut self,

@@ -7,6 +7,8 @@
  * direct_watch    tc egress of the member link: sees when direct frames begin to stand there, for
  *                 then the engine has something to gain: it lets flows take turns, and packs.
  *
+ * direct_carry    tc ingress of the far end of a pair of interfaces: what waited in the queue that is ours at the near
+ *                 end goes on to the link.
  * direct_arrive   tc ingress of pt0: counts those that have come, where nothing that is given to pt0
  *                 later can overtake them any more.
  *
@@ -63,6 +65,10 @@
 /* … also where it was slower for a moment: a host that others share stands still now and then, and the engine does not give back soon. */
 #define SLOWED_NS		100000000ULL
 
+/* A queue of ours is there within this time of being asked for, or the engine takes over; and may be asked for again. */
+#define SHAPED_WITHIN_NS	300000000ULL
+#define ASKED_AGAIN_NS		1000000000ULL
+
 /*
  * So many small frames a second may cost the host more one by one than packed: the engine is to try. It is more
  * than one question and answer after the other come to (some 50,000), which would only wait longer.
@@ -105,6 +111,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct direct_traffic);
 } sending SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct direct_shaping);
+} shaping SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -260,9 +273,10 @@ int direct_leave(struct __sk_buff *skb)
 	struct direct_traffic *sent;
 	const struct direct_orders *told = &orders;
 	struct direct_state *now = &state;
+	struct direct_shaping *shaped;
 	struct direct_slot *slot;
 	struct direct_way *way;
-	__u32 slot_number;
+	__u32 slot_number, zero = 0;
 	__u64 address, ticket;
 	__u16 ether_type;
 	int is_small, is_spread, chosen = -1, path = CLASS_PATH_AUTO;
@@ -340,6 +354,16 @@ int direct_leave(struct __sk_buff *skb)
 		count_small(now, told, way->link);
 	if (way->flags & DIRECT_WAY_WATCHED)
 		skb->tc_index = LEAVING | (way->link & ~CARRIED_MASK);
+	if (told->shaper && told->shaped == way->ifindex) {
+		skb->tc_index = LEAVING | (way->link & ~CARRIED_MASK);
+		shaped = bpf_map_lookup_elem(&shaping, &zero);
+		if (shaped)
+			shaped->entered += segments_of(skb);
+		if (told->urgent_count &&
+		    class_find(skb, told->classes_first, told->urgent_count) & CLASS_URGENT)
+			skb->priority = INTAKE_MAJOR << 16 | INTAKE_URGENT;
+		return bpf_redirect(told->shaper, 0);
+	}
 	return bpf_redirect(way->ifindex, 0);
 
 engine:
@@ -390,6 +414,38 @@ static __always_inline __u32 standing_bytes(struct __sk_buff *skb, struct direct
 	return 0;
 }
 
+/* Nothing else goes on: the near end is an interface like others, and whoever sends there has not asked us. */
+SEC("tc")
+int direct_carry(struct __sk_buff *skb)
+{
+	struct direct_shaping *shaped;
+	__u32 zero = 0;
+
+	if ((skb->tc_index & CARRIED_MASK) != LEAVING || !orders.shaped)
+		return TC_ACT_SHOT;
+	shaped = bpf_map_lookup_elem(&shaping, &zero);
+	if (shaped)
+		shaped->left += segments_of(skb);
+	return bpf_redirect(orders.shaped, 0);
+}
+
+/*
+ * Whether a queue of ours is what is wanted where a link's stands, and not the engine: at this rate user space is late for
+ * what is short. The owner looks now and then, and makes one; and then it is the owner's to see what stands below it.
+ */
+static __always_inline int may_be_shaped(struct direct_watch *watch, __u64 time)
+{
+	if (!orders.shapes_from)
+		return 0;
+	if (orders.shaper)
+		return 1;
+	if (watch->rate < orders.shapes_from)
+		return 0;
+	if (!watch->asked_at || time - watch->asked_at > ASKED_AGAIN_NS)
+		watch->asked_at = time;
+	return time - watch->asked_at < SHAPED_WITHIN_NS;
+}
+
 SEC("tc")
 int direct_watch(struct __sk_buff *skb)
 {
@@ -417,6 +473,8 @@ int direct_watch(struct __sk_buff *skb)
 	} else {
 		watch->measured_ns += time - watch->seen_at;
 		watch->left += drained - watch->drained;
+		watch->stood_ns += time - watch->seen_at;
+		watch->stood_left += drained - watch->drained;
 		if (watch->measured_ns >= MEASURED_NS) {
 			watch->rate = watch->left * 1000000 / watch->measured_ns ?: 1;
 			watch->rate_at = time;
@@ -429,7 +487,8 @@ int direct_watch(struct __sk_buff *skb)
 	watch->seen_at = time;
 	watch->drained = drained;
 	if (time - watch->standing_since >= STANDING_NS) {
-		if (!watch->fast_at || time > watch->fast_at + SLOWED_NS)
+		if ((!watch->fast_at || time > watch->fast_at + SLOWED_NS) &&
+		    !may_be_shaped(watch, time))
 			close_link(link, &orders);
 		watch->standing_since = 0;
 	}

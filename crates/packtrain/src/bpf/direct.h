@@ -43,7 +43,9 @@ struct direct_orders {
 	__u32 leaves_small;	/* not 0: many small frames close nothing */
 	__u32 destinations_change;	/* how often the map `destinations` has changed; never 0 */
 	__u32 watches_flows;	/* not 0: whether flows arrive in order is looked at, for some may be striped */
-	__u32 unused;
+	__u32 shaper;		/* not 0: by this interface, whose queue is ours, frames go to … */
+	__u32 shaped;		/* … this link */
+	__u32 shapes_from;	/* a link of so many bytes a millisecond may have one; 0: none may */
 };
 
 /* The one entry of the map `state`, which only the programs write. */
@@ -110,6 +112,9 @@ struct direct_watch {
 	__u64 fast_at;		/* ns: when it was last measured to be faster than the engine */
 	__u32 rate;		/* bytes a millisecond that left while it stood last; 0: not known */
 	__u32 queue;		/* of those of the link, the one that is looked at next, or stands */
+	__u64 asked_at;		/* ns: when a queue of ours before the link was asked for last; 0: never */
+	__u64 stood_ns;		/* so long something was seen to stand there, ever */
+	__u64 stood_left;	/* … and bytes that left it in that time */
 };
 
 /* Map `flows`, by what a TCP flow's addresses and ports come to: where one is that arrives. */
@@ -131,6 +136,12 @@ struct direct_arrived {
 	__u64 key;		/* who was first to have this entry, and keeps it; 0: nobody yet */
 	__u32 segments;		/* wraps */
 	__u32 late;		/* … of which so many came long behind later ones of their flow; wraps */
+};
+
+/* Map `shaping`, of each processor: what went into the queue that is ours before a link, and out of it. */
+struct direct_shaping {
+	__u64 entered;		/* a GSO frame as what it becomes */
+	__u64 left;
 };
 
 /* Map `sending`, of each processor, by `direct_way.sending`: what was sent there. */

@@ -122,6 +122,8 @@ pub struct Line {
     tally: Option<Tally>,
     /// Of the counts that were told last.
     direct_sum: u32,
+    /// Before which a queue of ours is that direct frames go through.
+    shaped_link: Option<LinkId>,
 }
 
 impl Line {
@@ -162,6 +164,7 @@ impl Line {
             wake_by: None,
             tally: None,
             direct_sum: 0,
+            shaped_link: None,
         })
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use packtrain_proto::class::{Class, KernelPath, VALUES_MAX};
@@ -34,10 +34,15 @@ pub use tally::{SentTo, Tally};
 /// As in bpf/direct.h.
 const DESTINATIONS_MAX: usize = 256;
 /// Bytes of `struct direct_watch`.
-const WATCH_LEN: usize = 64;
+const WATCH_LEN: usize = 88;
 /// … and where a link's rate stands in it, and when that was measured.
 const WATCH_MEASURED_AT: usize = 16;
 const WATCH_RATE_AT: usize = 56;
+/// … and what [`Standing`] says.
+const WATCH_DRAINED_AT: usize = 40;
+const WATCH_ASKED_AT: usize = 64;
+const WATCH_STOOD_AT: usize = 72;
+const WATCH_STOOD_LEFT_AT: usize = 80;
 /// … of `struct direct_way`, and of `struct direct_destination`.
 const WAY_LEN: usize = 36;
 const DESTINATION_LEN: usize = DIRECT_WAYS_MAX * WAY_LEN + 8;
@@ -115,6 +120,27 @@ pub struct SmallFrames {
     pub windows: u32,
 }
 
+/// What was seen of the queue of a link that direct frames leave by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// When a queue of ours before it was asked for last, nanoseconds of `CLOCK_MONOTONIC`; 0: never.
+    pub asked_at: u64,
+    /// So long something stood there, ever, and bytes that left it in that time.
+    pub stood_ns: u64,
+    pub stood_left: u64,
+    /// Bytes that have left it ever, when something was last seen to stand there.
+    pub drained: u64,
+}
+
+/// A queue of ours that direct frames wait in before a link, as the programs know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapedBy {
+    /// The near end of its pair; `None`: what is in it goes on, and nothing more comes.
+    pub near: Option<u32>,
+    /// The link.
+    pub ifindex: u32,
+}
+
 /// `struct direct_orders`.
 #[derive(Clone, Copy, Debug)]
 struct Orders {
@@ -131,6 +157,9 @@ struct Orders {
     leaves_small: bool,
     destinations_change: u32,
     watches_flows: bool,
+    shaped_by: Option<ShapedBy>,
+    /// Bytes a millisecond.
+    shapes_from: u32,
 }
 
 /// A link that direct frames leave by.
@@ -149,6 +178,7 @@ pub struct DirectPath {
     state: MapHandle,
     closed: MapHandle,
     sending: MapHandle,
+    shaping: MapHandle,
     arrived: Arrived,
     destinations: Published,
     watches: MapHandle,
@@ -160,6 +190,7 @@ pub struct DirectPath {
     /// Of the classes that there are.
     urgent_count: u32,
     watch_program: OwnedFd,
+    carry_program: OwnedFd,
     /// By the index of the member link.
     ways: BTreeMap<u32, Way>,
     _leave: tcx::Attached,
@@ -188,6 +219,7 @@ impl DirectPath {
         let leave = program_fd(&object, "direct_leave").map_err(failed)?;
         let arrive = program_fd(&object, "direct_arrive").map_err(failed)?;
         let watch_program = program_fd(&object, "direct_watch").map_err(failed)?;
+        let carry_program = program_fd(&object, "direct_carry").map_err(failed)?;
         let map = |name| map_handle(&object, name).map_err(failed);
         let path = DirectPath {
             orders: Orders {
@@ -203,6 +235,8 @@ impl DirectPath {
                 leaves_small: false,
                 destinations_change: 1,
                 watches_flows: false,
+                shaped_by: None,
+                shapes_from: 0,
             },
             urgent_count: 0,
             comparisons: map("comparisons")?,
@@ -213,10 +247,12 @@ impl DirectPath {
             state: map(".data.state")?,
             closed: map("closed")?,
             sending: map("sending")?,
+            shaping: map("shaping")?,
             arrived: Arrived::new(map("arrived_first")?, map("arrived")?, map("arrived_late")?),
             destinations: Published::open(&object, "destinations").map_err(failed)?,
             watches: map("watches")?,
             watch_program,
+            carry_program,
             ways: BTreeMap::new(),
             _leave: attach(&leave, ifindex, Hook::Egress)?,
             _arrive: attach(&arrive, ifindex, Hook::Ingress)?,
@@ -331,6 +367,26 @@ impl DirectPath {
         self.give_orders()
     }
 
+    /// A link that drains at least so many bytes a millisecond may have a queue of ours before it ([`Standing::asked_at`]) where
+    /// its own stands; 0: the path closes.
+    pub fn let_ask_for_queues(&mut self, shapes_from: u32) -> Result<(), DirectError> {
+        if std::mem::replace(&mut self.orders.shapes_from, shapes_from) == shapes_from {
+            return Ok(());
+        }
+        self.give_orders()
+    }
+
+    /// By which queue frames go from now on.
+    pub fn shape_by(&mut self, shaped_by: Option<ShapedBy>) -> Result<(), DirectError> {
+        self.orders.shaped_by = shaped_by;
+        self.give_orders()
+    }
+
+    /// What carries on from the far end of the pair that such a queue is before.
+    pub fn carry_program(&self) -> BorrowedFd<'_> {
+        self.carry_program.as_fd()
+    }
+
     /// Everything that had a ticket up to this one was delivered, or dropped and counted.
     pub fn set_drained(&mut self, ticket: u64) -> Result<(), DirectError> {
         self.orders.drained = ticket;
@@ -389,6 +445,19 @@ impl DirectPath {
         Ok((bytes_per_ms > 0).then_some((bytes_per_ms * 8000, measured_at)))
     }
 
+    /// What was seen of the queue of the link of this number.
+    pub fn standing(&self, link: u8) -> Result<Standing, DirectError> {
+        let watch = lookup("watches", &self.watches, u32::from(link))?;
+        let number =
+            |at: usize| u64::from_ne_bytes(watch[at..at + 8].try_into().expect("eight bytes"));
+        Ok(Standing {
+            asked_at: number(WATCH_ASKED_AT),
+            stood_ns: number(WATCH_STOOD_AT),
+            stood_left: number(WATCH_STOOD_LEFT_AT),
+            drained: number(WATCH_DRAINED_AT),
+        })
+    }
+
     /// Since the place was given to whom it counts for.
     fn counted_at(&self, place: u32) -> Result<Traffic, DirectError> {
         let (now, _) = tally::sent(&self.sending, place)?;
@@ -401,7 +470,7 @@ impl DirectPath {
 
     /// For the line, which asks between two frames.
     pub fn tally(&self) -> Result<Tally, DirectError> {
-        let tally = Tally::of(&self.state, &self.sending);
+        let tally = Tally::of(&self.state, &self.sending, &self.shaping);
         tally.map_err(|source| DirectError::Load { source })
     }
 
@@ -419,7 +488,7 @@ impl DirectPath {
     }
 
     fn give_orders(&self) -> Result<(), DirectError> {
-        let mut value = [0; 56];
+        let mut value = [0; 64];
         value[..8].copy_from_slice(&mac_key(self.orders.host_address));
         value[8..16].copy_from_slice(&self.orders.drained.to_ne_bytes());
         let opening = match self.orders.held_open {
@@ -435,6 +504,11 @@ impl DirectPath {
         value[40..44].copy_from_slice(&u32::from(self.orders.leaves_small).to_ne_bytes());
         value[44..48].copy_from_slice(&self.orders.destinations_change.to_ne_bytes());
         value[48..52].copy_from_slice(&u32::from(self.orders.watches_flows).to_ne_bytes());
+        if let Some(shaped_by) = self.orders.shaped_by {
+            value[52..56].copy_from_slice(&shaped_by.near.unwrap_or(0).to_ne_bytes());
+            value[56..60].copy_from_slice(&shaped_by.ifindex.to_ne_bytes());
+        }
+        value[60..64].copy_from_slice(&self.orders.shapes_from.to_ne_bytes());
         let written = self
             .orders_map
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);

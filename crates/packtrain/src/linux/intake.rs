@@ -118,6 +118,9 @@ pub struct Intake {
     frame_bytes_max: u32,
     /// The longest that the line takes as it is.
     frame_max: usize,
+    burst_ns: u64,
+    /// The host makes frames for this interface, and may be told how large.
+    is_the_hosts: bool,
     /// The host was told so.
     limits_frames: bool,
     /// The largest that it makes at any rate.
@@ -135,16 +138,30 @@ impl Intake {
     pub fn attach(ifindex: u32) -> Result<Intake, IntakeError> {
         let mut netlink = Netlink::open()?;
         htb::add_root(&mut netlink, ifindex, QDISC)?;
-        Intake::with_program(ifindex, netlink)
+        Intake::with_program(ifindex, netlink, BURST_NS)
     }
 
-    fn with_program(ifindex: u32, mut netlink: Netlink) -> Result<Intake, IntakeError> {
+    /// Before another interface than a `pt0`, which frames pass on their way to a link: whoever makes them is not told how large.
+    /// Little may be saved up, for all of it would stand in the link's own queue.
+    pub(super) fn attach_on_the_way(ifindex: u32, burst_ns: u64) -> Result<Intake, IntakeError> {
+        let mut netlink = Netlink::open()?;
+        htb::add_root(&mut netlink, ifindex, QDISC)?;
+        let mut intake = Intake::with_program(ifindex, netlink, burst_ns)?;
+        intake.is_the_hosts = false;
+        Ok(intake)
+    }
+
+    fn with_program(
+        ifindex: u32,
+        mut netlink: Netlink,
+        burst_ns: u64,
+    ) -> Result<Intake, IntakeError> {
         let load = |source| IntakeError::Load { source };
         let object = bpf_object::load(embedded!("intake")).map_err(load)?;
         let program = bpf_object::program_fd(&object, "intake_classify").map_err(load)?;
         let map_handle = |name| bpf_object::map_handle(&object, name).map_err(load);
         let state = map_handle("state")?;
-        htb::set_class(&mut netlink, ifindex, rate_class(OPEN_RATE_BPS))?;
+        htb::set_class(&mut netlink, ifindex, rate_class(OPEN_RATE_BPS, burst_ns))?;
         let leaf_rate_bps = leaf_rate_bps(RATE_BPS_MIN);
         set_leaves(
             &mut netlink,
@@ -169,6 +186,8 @@ impl Intake {
             leaf_rate_bps,
             frame_bytes_max: FRAME_BYTES_MAX,
             frame_max: usize::MAX,
+            burst_ns,
+            is_the_hosts: true,
             limits_frames: false,
             frame_bytes_any: FRAME_BYTES_MAX,
             instead: map_handle("instead")?,
@@ -182,7 +201,7 @@ impl Intake {
     pub fn adopt(ifindex: u32) -> Result<Intake, IntakeError> {
         let mut netlink = Netlink::open()?;
         tc::delete_filter(&mut netlink, filter_place(ifindex))?;
-        let mut intake = Intake::with_program(ifindex, netlink)?;
+        let mut intake = Intake::with_program(ifindex, netlink, BURST_NS)?;
         intake.tell(MODE, OPEN)?;
         intake.limit_frames(FRAME_BYTES_MAX);
         Ok(intake)
@@ -214,7 +233,7 @@ impl Intake {
         if rate_bps == self.rate_bps {
             return Ok(());
         }
-        let class = rate_class(rate_bps.unwrap_or(OPEN_RATE_BPS));
+        let class = rate_class(rate_bps.unwrap_or(OPEN_RATE_BPS), self.burst_ns);
         htb::set_class(&mut self.netlink, self.ifindex, class)?;
         match rate_bps {
             Some(rate_bps) => self.follow_with_leaves(rate_bps)?,
@@ -244,9 +263,12 @@ impl Intake {
             return Ok(());
         }
         // Frames that could not be limited would have several turns at once with a small quantum.
-        let largest = match self.limit_frames(frame_bytes) {
-            true => frame_bytes_made(frame_bytes, self.mtu()),
-            false => FRAME_BYTES_MAX,
+        let largest = if !self.is_the_hosts {
+            frame_bytes
+        } else if self.limit_frames(frame_bytes) {
+            frame_bytes_made(frame_bytes, self.mtu())
+        } else {
+            FRAME_BYTES_MAX
         };
         let quantum = quantum(largest);
         set_leaves(&mut self.netlink, self.ifindex, leaf_rate_bps, quantum)?;
@@ -272,6 +294,9 @@ impl Intake {
 
     /// A kernel that does not let itself be told makes larger frames: the line is less even, and works.
     fn limit_frames(&mut self, bytes: u32) -> bool {
+        if !self.is_the_hosts {
+            return false;
+        }
         let bytes = bytes.min(self.frame_bytes_any);
         if let Err(error) = self.netlink.set_gso_max_size(self.ifindex, bytes) {
             tracing::debug!("{error}");
@@ -308,6 +333,12 @@ impl Intake {
         self.queue().map_or(true, |queue| queue.frames > 0)
     }
 
+    /// Bytes that have left the queue, ever.
+    pub(super) fn bytes_sent(&mut self) -> Result<u64, IntakeError> {
+        let sent = tc::sent(&mut self.netlink, self.ifindex, QDISC)?;
+        Ok(sent.unwrap_or_default().bytes)
+    }
+
     /// What waits before `pt0`, and what was dropped there because too much waited. Zero where
     /// somebody has put another qdisc in its place.
     pub fn queue(&mut self) -> Result<QueueStats, IntakeError> {
@@ -321,13 +352,13 @@ pub fn holds_frames(ifindex: u32) -> bool {
     queue.is_ok_and(|queue| queue.is_some_and(|queue| queue.frames > 0))
 }
 
-fn rate_class(rate_bps: u64) -> Class {
+fn rate_class(rate_bps: u64, burst_ns: u64) -> Class {
     Class {
         handle: RATE_CLASS,
         parent: QDISC,
         rate_bps,
         ceil_bps: rate_bps,
-        burst_ns: BURST_NS,
+        burst_ns,
         quantum: quantum(FRAME_BYTES_MAX),
         overhead: 0,
         least: 0,

@@ -27,6 +27,7 @@ pub mod packet_socket;
 pub mod port_rate;
 pub mod ring;
 pub mod scheduling;
+pub mod shaper;
 pub mod socket_filter;
 pub mod tap;
 pub mod tcp_pacing;

@@ -171,6 +171,7 @@ impl RunningLine {
             members,
             intake,
             direct,
+            shaper,
             host,
             clock,
             ..
@@ -188,6 +189,9 @@ impl RunningLine {
             add_direct(&mut facts, direct, members, &mut site.netlink);
             for link in &mut facts.links {
                 link.direct_rate = direct.rate(link.id, clock.monotonic_nanos());
+                link.direct_shaper = shaper.status(link.id);
+                let dropped = shaper.dropped();
+                link.drops.push((drop_reason::DIRECT_QUEUE_FULL, dropped));
             }
         }
         let overrun = site.netlink.transmit_dropped(ifindex).unwrap_or_default();

@@ -41,9 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Direct {
-    path: DirectPath,
+    pub(super) path: DirectPath,
     /// What the programs know; nothing after it could not be told to them.
-    destinations: Vec<Destination>,
+    pub(super) destinations: Vec<Destination>,
     next_count: Instant,
     is_sending: bool,
     /// Of those in which small frames are counted, the last one that the engine was told of.
@@ -385,7 +385,7 @@ impl Direct {
     }
 }
 
-fn warn_of(outcome: Result<(), DirectError>) {
+pub(super) fn warn_of(outcome: Result<(), DirectError>) {
     if let Err(error) = outcome {
         tracing::warn!("{error}");
     }

@@ -363,6 +363,7 @@ impl Member {
             queue: None,
             direct_tx: Traffic::default(),
             direct_rate: None,
+            direct_shaper: None,
             direct_rx: Traffic::default(),
             drops: Vec::new(),
         }
@@ -409,6 +410,22 @@ impl Site {
             Ok(outcomes) => log_failures(&outcomes),
             Err(error) => tracing::warn!("{error}"),
         }
+    }
+
+    /// Deletes the pair of interfaces of this address, if it is still there.
+    pub(super) fn delete_pair(&mut self, address: &str) {
+        match self.journal.delete_interface(address) {
+            Ok(outcomes) => log_failures(&outcomes),
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
+
+    /// … all that were left.
+    pub(super) fn delete_pairs(&mut self) {
+        let pairs = self.journal.interfaces();
+        pairs
+            .into_iter()
+            .for_each(|address| self.delete_pair(&address));
     }
 
     /// Undoes everything.

@@ -14,6 +14,7 @@ use super::direct::Direct;
 use super::member::{Member, Site};
 use super::mixing_time;
 use super::precedence::Precedence;
+use super::shaper::DirectShaper;
 use super::stay::{Inheritance, Stay};
 use super::{CONTROL, MONITOR, RunningLine, SIGNALS, Signals};
 use crate::cli::error::CliError;
@@ -129,6 +130,7 @@ impl RunningLine {
             },
             intake,
             direct,
+            shaper: DirectShaper::new(),
             stay,
             inheritance: heir.map(|heir| Inheritance::new(heir, clock.now())),
             monitor,

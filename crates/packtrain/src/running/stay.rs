@@ -218,6 +218,8 @@ impl RunningLine {
             );
             if let Some(inheritance) = self.inheritance.take() {
                 inheritance.heir.let_go();
+                // Its queue before the link, where it had one: nothing goes there any more.
+                self.site.delete_pairs();
             }
         } else {
             self.line.wake_by(inheritance.until);

@@ -13,9 +13,9 @@ use super::words::{
     path_because, refused_in_a_word, session_in_a_word, size_in_a_word, unused_in_a_word, use_of,
 };
 use super::{
-    Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Host,
-    Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath, PlainHost, SCHEMA,
-    Sand, Saved, SavedBytes, Station, StatusDocument, Stay, Traffic, Trains,
+    Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, DirectShaper, FillBucket,
+    FramesBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath,
+    PlainHost, SCHEMA, Sand, Saved, SavedBytes, Station, StatusDocument, Stay, Traffic, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
@@ -78,6 +78,8 @@ pub struct LinkFacts {
     pub direct_rx: stats::Traffic,
     /// At which its queue was seen to give direct frames away, bit/s, and how long ago.
     pub direct_rate: Option<(u64, Duration)>,
+    /// What direct frames wait in before it.
+    pub direct_shaper: Option<DirectShaper>,
     /// Drops that the engine does not see, at the link's socket.
     pub drops: Vec<(&'static str, u64)>,
 }
@@ -317,6 +319,7 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         rate_age_s: known.and_then(|l| l.rate_age).map(seconds),
         direct_rate_bps: facts.direct_rate.map(|(rate_bps, _)| rate_bps),
         direct_rate_age_s: facts.direct_rate.map(|(_, age)| seconds(age)),
+        direct_shaper: facts.direct_shaper.clone(),
         tier: facts.used.tier,
         weight: facts.used.weight,
         rate_max_bps: facts.used.rate_max_bps,

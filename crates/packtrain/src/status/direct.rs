@@ -123,3 +123,18 @@ impl fmt::Display for ClosuresBecause {
         Ok(())
     }
 }
+
+/// A queue of ours before a link ([`LinkStatus::direct_shaper`](super::LinkStatus::direct_shaper)).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectShaper {
+    /// The near end of its pair.
+    pub interface: String,
+    /// What it lets out.
+    pub rate_bps: u64,
+    /// The largest frame that the host makes meanwhile; at the link's rate it lasts half of what a small one may wait.
+    pub frame_bytes_max: u32,
+    /// What waits there, a GSO frame as one, and how many frames found it full.
+    pub frames: u32,
+    pub bytes: u32,
+    pub dropped: u32,
+}

@@ -337,6 +337,14 @@ fn link_facts(id: u8, condition: LinkCondition) -> LinkFacts {
         direct_tx: stats::Traffic::default(),
         direct_rx: stats::Traffic::default(),
         direct_rate: there.then_some((4_000_000_000, Duration::from_millis(250))),
+        direct_shaper: there.then(|| DirectShaper {
+            interface: "ptq7".into(),
+            rate_bps: 980_000_000,
+            frame_bytes_max: 12_500,
+            frames: 3,
+            bytes: 37_500,
+            dropped: 0,
+        }),
         drops: vec![
             (drop_reason::SOCKET_OVERRUN, 5),
             (drop_reason::SOCKET_TRUNCATED, 0),

@@ -107,8 +107,11 @@ impl Line {
     /// last.
     pub fn count_direct(&mut self) -> bool {
         let now = self.clock.now();
+        let counts: Vec<_> = self.tally.iter().flat_map(Tally::counts).collect();
+        // After them, so that nothing is said to have left which has not.
+        self.count_waiting();
         let mut sum = 0u32;
-        for count in self.tally.iter().flat_map(Tally::counts) {
+        for count in counts {
             match count {
                 Ok(((address, link), frames)) => {
                     sum = sum.wrapping_add(frames);
@@ -120,6 +123,30 @@ impl Line {
         }
         self.send_soon();
         std::mem::replace(&mut self.direct_sum, sum) != sum
+    }
+
+    /// Direct frames by this link go through a queue of ours from now on, or by none any more.
+    pub fn shape_direct_by(&mut self, link: Option<LinkId>) {
+        if let Some(before) = std::mem::replace(&mut self.shaped_link, link) {
+            self.engine.handle_direct_waiting(before, 0);
+        }
+    }
+
+    /// That queue is empty.
+    pub fn no_direct_frame_waits(&mut self) {
+        if let Some(Err(error)) = self.tally.as_mut().map(Tally::nothing_waits) {
+            tracing::debug!("{error}");
+        }
+    }
+
+    fn count_waiting(&mut self) {
+        let (Some(link), Some(tally)) = (self.shaped_link, &self.tally) else {
+            return;
+        };
+        match tally.waiting() {
+            Ok(frames) => self.engine.handle_direct_waiting(link, frames),
+            Err(error) => tracing::debug!("{error}"),
+        }
     }
 
     /// After frames were taken from the host: whether some are of flows that went directly before, which they

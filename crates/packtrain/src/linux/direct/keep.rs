@@ -9,7 +9,7 @@ use crate::linux::bpf_map::{KeptMap, word_of};
 
 /// Bytes of `struct direct_orders`, and where it says what is drained, which opening this is, and how often destinations
 /// have changed.
-const ORDERS_LEN: usize = 56;
+const ORDERS_LEN: usize = 64;
 const DRAINED: std::ops::Range<usize> = 8..16;
 const OPENING: std::ops::Range<usize> = 16..20;
 const DESTINATIONS_CHANGE: std::ops::Range<usize> = 44..48;

@@ -21,6 +21,9 @@ pub type SentTo = (MacAddr, u8);
 pub struct Tally {
     state: MapHandle,
     sending: MapHandle,
+    shaping: MapHandle,
+    /// Of what went into a queue of ours and was not seen to leave it, so much is not there any more: it was dropped.
+    gone: u64,
     left: u32,
     /// Those that may be destinations now.
     counted: Vec<(SentTo, u32)>,
@@ -30,10 +33,16 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn of(state: &MapHandle, sending: &MapHandle) -> libbpf_rs::Result<Tally> {
+    pub(super) fn of(
+        state: &MapHandle,
+        sending: &MapHandle,
+        shaping: &MapHandle,
+    ) -> libbpf_rs::Result<Tally> {
         Ok(Tally {
             state: MapHandle::try_from(state)?,
             sending: MapHandle::try_from(sending)?,
+            shaping: MapHandle::try_from(shaping)?,
+            gone: 0,
             left: 0,
             counted: Vec::new(),
             former: Vec::new(),
@@ -44,6 +53,23 @@ impl Tally {
         self.former = std::mem::replace(&mut self.counted, counted);
         let counted = &self.counted;
         self.former.retain(|former| !counted.contains(former));
+    }
+
+    /// Frames that are in a queue of ours before their link, a GSO frame as its segments; not fewer.
+    pub fn waiting(&self) -> Result<u32, MapError> {
+        let waiting = self.not_seen_to_leave()?.saturating_sub(self.gone);
+        Ok(u32::try_from(waiting).unwrap_or(u32::MAX))
+    }
+
+    /// That queue is empty.
+    pub fn nothing_waits(&mut self) -> Result<(), MapError> {
+        self.gone = self.not_seen_to_leave()?;
+        Ok(())
+    }
+
+    fn not_seen_to_leave(&self) -> Result<u64, MapError> {
+        let [entered, left] = sum_over_processors("shaping", &self.shaping, 0)?;
+        Ok(entered.saturating_sub(left))
     }
 
     /// Whether flows have come back to the engine since this was asked last.

@@ -115,13 +115,14 @@ fn lengths_are_those_of_the_header() {
             let map = path.object.maps().find(|map| map.name() == name);
             map.expect("a map of that name").value_size() as usize
         };
-        assert_eq!(size(".data.orders"), 56);
+        assert_eq!(size(".data.orders"), 64);
         assert_eq!(size("comparisons"), super::classes::COMPARISON_LEN);
         assert_eq!(size(".data.state"), tally::STATE_LEN);
         assert_eq!(size("destinations"), entry_of(&[(&destination(), 0)]).len());
         assert_eq!(size("watches"), WATCH_LEN);
         assert_eq!(size("slots"), 16);
         assert_eq!(size("sending"), 24);
+        assert_eq!(size("shaping"), 16);
         assert_eq!(size("arrived_first"), 16);
         assert_eq!(
             size("last_destinations"),

@@ -18,6 +18,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use packtrain_proto::wire::ethernet::MacAddr;
 use serde::{Deserialize, Serialize};
 
 use self::file::Record;
@@ -26,6 +27,9 @@ use self::identity::Place;
 pub use self::setting::{Setting, write_sysctl};
 use super::guard;
 use super::netlink::{Link, Netlink, NetlinkError};
+
+/// The index of an interface that is still to be made.
+const NOT_YET: u32 = 0;
 
 /// One change of one interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -282,14 +286,52 @@ impl HostState {
         self.save()
     }
 
+    /// Writes down that an interface of this name and address, which nobody else gives, is about to be made; the caller makes it
+    /// after ([`super::shaper::Shaper::make`]).
+    pub fn expect_interface(&mut self, name: &str, address: MacAddr) -> Result<(), HostStateError> {
+        self.record.changes.push(Change {
+            ifindex: NOT_YET,
+            interface: name.into(),
+            address: address.to_string(),
+            setting: Setting::Interface,
+            before: 0,
+            ours: 1,
+        });
+        self.save()
+    }
+
+    /// Deletes an interface that was expected, if it is still there.
+    pub fn delete_interface(
+        &mut self,
+        address: &str,
+    ) -> Result<Vec<(Change, Outcome)>, HostStateError> {
+        self.restore_those(|change| {
+            change.setting == Setting::Interface && change.address == address
+        })
+    }
+
+    /// The addresses of those that were expected, and not deleted since.
+    pub fn interfaces(&self) -> Vec<String> {
+        let changes = self.record.changes.iter();
+        let made = changes.filter(|change| change.setting == Setting::Interface);
+        made.map(|change| change.address.clone()).collect()
+    }
+
     /// Undoes what was changed on one interface: it leaves the line.
     pub fn restore_interface(
         &mut self,
         ifindex: u32,
     ) -> Result<Vec<(Change, Outcome)>, HostStateError> {
+        self.restore_those(|change| change.ifindex == ifindex)
+    }
+
+    fn restore_those(
+        &mut self,
+        are_they: impl Fn(&Change) -> bool,
+    ) -> Result<Vec<(Change, Outcome)>, HostStateError> {
         let (leaving, staying) = std::mem::take(&mut self.record.changes)
             .into_iter()
-            .partition(|change| change.ifindex == ifindex);
+            .partition(|change| are_they(change));
         let outcomes = self.undo(leaving);
         self.record.changes = staying;
         self.keep_failed(&outcomes);
@@ -333,10 +375,11 @@ impl HostState {
     }
 
     fn undo_one(&mut self, change: &Change) -> Result<Outcome, String> {
-        let link = self
-            .netlink
-            .link(change.ifindex)
-            .map_err(|error| error.to_string())?;
+        let link = match change.setting {
+            Setting::Interface => self.netlink.link_by_name(&change.interface),
+            _ => self.netlink.link(change.ifindex),
+        };
+        let link = link.map_err(|error| error.to_string())?;
         let Some(link) = link.filter(|link| change.is_about(link)) else {
             return Ok(Outcome::InterfaceGone);
         };
@@ -409,7 +452,11 @@ impl Change {
     /// An index is given again once its interface has gone: the name or the address must be the
     /// same as well. Either may have been changed by hand.
     fn is_about(&self, link: &Link) -> bool {
-        self.interface == link.name || self.address == link.address.to_string()
+        let has_address = self.address == link.address.to_string();
+        if self.setting == Setting::Interface {
+            return has_address;
+        }
+        self.interface == link.name || has_address
     }
 }
 

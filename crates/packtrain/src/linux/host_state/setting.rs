@@ -26,6 +26,8 @@ pub enum Setting {
     ClsactGuard,
     /// The number of the root qdisc ([`gap_qdisc`]); 0: the kernel's own.
     RootQdisc,
+    /// An interface that is ours as a whole, and its other end: 1 while it is there.
+    Interface,
 }
 
 impl fmt::Display for Setting {
@@ -37,6 +39,7 @@ impl fmt::Display for Setting {
             Setting::Sysctl { family, key } => write!(f, "net.{family}.{key}"),
             Setting::ClsactGuard => f.write_str("the clsact"),
             Setting::RootQdisc => f.write_str("the root qdisc"),
+            Setting::Interface => f.write_str("the interface itself"),
         }
     }
 }
@@ -47,6 +50,8 @@ impl Setting {
         match (self, u32::try_from(value)) {
             (Setting::RootQdisc, Ok(0)) => "the kernel's own".into(),
             (Setting::RootQdisc, Ok(handle)) => format!("{:x}:", handle >> 16),
+            (Setting::Interface, Ok(0)) => "none".into(),
+            (Setting::Interface, _) => "ours".into(),
             _ => value.to_string(),
         }
     }
@@ -65,6 +70,7 @@ impl Setting {
                 Root::Foreign { handle, .. } if handle == gap_qdisc::HANDLE => -1,
                 Root::Foreign { handle, .. } => handle.into(),
             }),
+            Setting::Interface => Ok(1),
             Setting::ClsactGuard => unreachable!("it is known by its filter's name"),
         }
     }
@@ -85,6 +91,10 @@ impl Setting {
             Setting::RootQdisc if value == 0 => {
                 gap_qdisc::remove(netlink, link.ifindex).map_err(io::Error::from)
             }
+            Setting::Interface if value == 0 => netlink
+                .delete_interface(link.ifindex)
+                .map_err(io::Error::from),
+            Setting::Interface => unreachable!("it is made by the shaper"),
             Setting::RootQdisc => unreachable!("it is put there by the pacer"),
             Setting::ClsactGuard => unreachable!("it is attached and removed by the guard"),
         }

@@ -58,6 +58,13 @@ impl Request {
         self.attribute(kind, &bytes)
     }
 
+    /// A structure before the attributes of a nested one.
+    pub(in crate::linux) fn fixed(mut self, fixed: &[u8]) -> Request {
+        self.bytes.extend_from_slice(fixed);
+        self.bytes.resize(aligned(self.bytes.len()), 0);
+        self
+    }
+
     /// An attribute whose value is the attributes that `inside` adds.
     pub(in crate::linux) fn nested(
         mut self,

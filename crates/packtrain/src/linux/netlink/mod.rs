@@ -28,6 +28,8 @@ use self::socket::{Refusal, RouteSocket};
 
 /// How often a dump is asked again that something changed under.
 const DUMP_ATTEMPTS_MAX: u32 = 16;
+/// Payload bytes that no frame exceeds.
+const PAIR_MTU: u32 = 65_535;
 /// `RTEXT_FILTER_SKIP_STATS`: counters that nobody here reads.
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 
@@ -193,6 +195,42 @@ impl Netlink {
         let request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_ACK, &fixed);
         let state = if up { "up" } else { "down" };
         self.change(|| format!("bring {} {state}", interface(ifindex)), request)
+    }
+
+    /// Two interfaces of which each receives what the other sends, both down. That the one has this address is how it is known
+    /// again later.
+    pub fn add_pair(
+        &mut self,
+        near: &str,
+        address: MacAddr,
+        far: &str,
+    ) -> Result<(), NetlinkError> {
+        /// `VETH_INFO_PEER`.
+        const PEER: u16 = 1;
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let request = link_request(libc::RTM_NEWLINK, flags, 0)
+            .attribute_str(libc::IFLA_IFNAME, near)
+            .attribute(libc::IFLA_ADDRESS, &address.0)
+            .attribute_u32(libc::IFLA_MTU, PAIR_MTU)
+            .nested(libc::IFLA_LINKINFO, |info| {
+                info.attribute_str(libc::IFLA_INFO_KIND, "veth").nested(
+                    libc::IFLA_INFO_DATA,
+                    |data| {
+                        data.nested(PEER, |peer| {
+                            peer.fixed(&link_header(0))
+                                .attribute_str(libc::IFLA_IFNAME, far)
+                                .attribute_u32(libc::IFLA_MTU, PAIR_MTU)
+                        })
+                    },
+                )
+            });
+        self.change(|| format!("make the interfaces {near} and {far}"), request)
+    }
+
+    /// The interface goes, and with it the other end of a pair.
+    pub fn delete_interface(&mut self, ifindex: u32) -> Result<(), NetlinkError> {
+        let request = link_request(libc::RTM_DELLINK, libc::NLM_F_ACK, ifindex);
+        self.change(|| format!("delete {}", interface(ifindex)), request)
     }
 
     /// `mtu` in payload bytes after the EtherType.

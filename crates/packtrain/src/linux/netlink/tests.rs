@@ -238,3 +238,22 @@ fn a_monitor_that_was_overrun_says_that_everything_is_to_be_read_again() {
         );
     });
 }
+
+#[test]
+fn a_pair_goes_as_a_whole() {
+    in_namespace(|| {
+        let mut netlink = Netlink::open().unwrap();
+        let address = MacAddr([2, 0, 0, 0, 0, 9]);
+        netlink.add_pair("near0", address, "far0").unwrap();
+        let near = link(&mut netlink, "near0");
+        assert_eq!(
+            (near.address, near.mtu, near.up),
+            (address, PAIR_MTU, false)
+        );
+        assert_eq!(link(&mut netlink, "far0").mtu, PAIR_MTU);
+        let error = netlink.add_pair("near0", address, "far1").unwrap_err();
+        assert_eq!(error.errno(), Some(libc::EEXIST));
+        netlink.delete_interface(near.ifindex).unwrap();
+        assert_eq!(netlink.link_by_name("far0").unwrap(), None);
+    });
+}

@@ -1,0 +1,505 @@
+//! A queue of ours before the only link, while direct frames would stand in its own.
+//!
+//! The program on the link asks for one ([`Standing::asked_at`]) instead of closing the path. It is made beside the line, for that
+//! takes milliseconds; then frames go through it, at the rate that [`Shaping`] says. It is taken away when nothing goes
+//! directly for a while, or when it does not help, and never while something may be in it that what comes next would overtake.
+
+use std::os::fd::OwnedFd;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use packtrain_proto::config::{LinkId, LinkOrder};
+use packtrain_proto::direct::OpenTo;
+use packtrain_proto::direct::shaping::{GivenUp, SHAPED_MIN_BPS, Seen, Shaping};
+use packtrain_proto::time::Instant;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::RunningLine;
+use super::direct::{Direct, warn_of};
+use crate::linux::direct::{DirectError, ShapedBy, Standing};
+use crate::linux::intake::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
+use crate::linux::netlink::Netlink;
+use crate::linux::shaper::{self, PairNames, Shaper, ShaperError};
+use crate::status;
+
+/// How often it is looked whether one is asked for, and how long ago that may be, as the program has it.
+const LOOK: Duration = Duration::from_millis(50);
+const ASKED_WITHIN: Duration = Duration::from_millis(300);
+const MAKING_LOOK: Duration = Duration::from_millis(5);
+/// Without a direct frame for so long, it goes.
+const UNUSED_AFTER: Duration = Duration::from_secs(10);
+/// After it was in vain the engine does it for so long; then twice as long each time.
+const HOLD_FIRST: Duration = Duration::from_secs(64);
+const HOLD_LAST: Duration = Duration::from_secs(1024);
+/// Nothing is held back any more: it goes when it was empty once and nothing came for a look, or so long after that.
+const ENDING_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(super) struct DirectShaper {
+    state: State,
+    next_look: Instant,
+    hold: Duration,
+    hold_until: Instant,
+    /// By those that there were.
+    dropped: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    None,
+    Making {
+        thread: JoinHandle<Result<Shaper, ShaperError>>,
+        address: MacAddr,
+        place: Place,
+    },
+    On(Box<Shaped>),
+    Ending {
+        shaper: Box<Shaper>,
+        place: Place,
+        since: Instant,
+        frames: u64,
+    },
+}
+
+/// Before which link.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    link: LinkId,
+    ifindex: u32,
+}
+
+#[derive(Debug)]
+struct Shaped {
+    shaper: Shaper,
+    shaping: Shaping,
+    place: Place,
+    before: Counted,
+    /// Of direct frames there were so many by then.
+    frames: u64,
+    used_at: Instant,
+    frame_bytes: u32,
+    /// Frames that found it full, by the last look at which it was empty.
+    dropped: u64,
+}
+
+/// At a look.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    at: Instant,
+    standing: Standing,
+    ours: u64,
+    all: Option<u64>,
+}
+
+impl Shaped {
+    fn count(&mut self, direct: &Direct, netlink: &mut Netlink, now: Instant) -> Option<Counted> {
+        Some(Counted {
+            at: now,
+            standing: direct.path.standing(self.place.link.0).ok()?,
+            ours: self.shaper.bytes_sent().ok()?,
+            all: shaper::bytes_of_link(netlink, self.place.ifindex),
+        })
+    }
+
+    fn seen(&mut self, after: &Counted) -> Seen {
+        let before = std::mem::replace(&mut self.before, *after);
+        let stood_ns = after.standing.stood_ns - before.standing.stood_ns;
+        Seen {
+            elapsed: after.at.since(before.at),
+            stood: Duration::from_nanos(stood_ns),
+            stood_left: after.standing.stood_left - before.standing.stood_left,
+            ours: after.ours.saturating_sub(before.ours),
+            all: after
+                .all
+                .zip(before.all)
+                .map(|(after, before)| after.saturating_sub(before)),
+            waits: self.shaper.queue().is_ok_and(|queue| queue.frames > 0),
+        }
+    }
+}
+
+impl DirectShaper {
+    pub(super) fn new() -> DirectShaper {
+        DirectShaper {
+            state: State::None,
+            next_look: Instant::ZERO,
+            hold: HOLD_FIRST,
+            hold_until: Instant::ZERO,
+            dropped: 0,
+        }
+    }
+
+    /// Frames by this link may be in a queue of ours: what comes by another way overtakes them.
+    pub(super) fn is_before(&self, ifindex: u32) -> bool {
+        self.place().is_some_and(|place| place.ifindex == ifindex)
+    }
+
+    fn place(&self) -> Option<Place> {
+        match &self.state {
+            State::None => None,
+            State::Making { place, .. } | State::Ending { place, .. } => Some(*place),
+            State::On(shaped) => Some(shaped.place),
+        }
+    }
+
+    /// For `status`: what is before the link.
+    pub(super) fn status(&mut self, link: LinkId) -> Option<status::DirectShaper> {
+        let State::On(shaped) = &mut self.state else {
+            return None;
+        };
+        if shaped.place.link != link {
+            return None;
+        }
+        let queue = shaped.shaper.queue().unwrap_or_default();
+        Some(status::DirectShaper {
+            interface: shaped.shaper.names().near.clone(),
+            rate_bps: shaped.shaping.rate_bps(),
+            frame_bytes_max: shaped.frame_bytes,
+            frames: queue.frames,
+            bytes: queue.bytes,
+            dropped: queue.dropped,
+        })
+    }
+
+    /// Frames that found such a queue full, ever.
+    pub(super) fn dropped(&mut self) -> u64 {
+        let now = match &mut self.state {
+            State::On(shaped) => dropped_by(&mut shaped.shaper),
+            State::Ending { shaper, .. } => dropped_by(shaper),
+            State::None | State::Making { .. } => 0,
+        };
+        self.dropped + now
+    }
+
+    /// The line ends: so does this, however far it is.
+    pub(super) fn end(self) {
+        if let State::Making { thread, .. } = self.state {
+            drop(thread.join());
+        }
+    }
+
+    fn hold_off(&mut self, now: Instant) {
+        self.hold_until = now + self.hold;
+        self.hold = (self.hold * 2).min(HOLD_LAST);
+    }
+}
+
+impl RunningLine {
+    /// Now and then: whether a queue of ours is asked for, and how the one goes that there is.
+    pub(super) fn step_shaper(&mut self) {
+        let now = self.clock.now();
+        if now < self.shaper.next_look {
+            if self.shaper.place().is_some() {
+                self.line.wake_by(self.shaper.next_look);
+            }
+            return;
+        }
+        self.shaper.next_look = now + LOOK;
+        let place = self.place_to_shape();
+        let Some(direct) = &mut self.direct else {
+            return;
+        };
+        let may_ask = place.is_some() && now >= self.shaper.hold_until;
+        let shapes_from = if may_ask { SHAPED_MIN_BPS / 8000 } else { 0 };
+        warn_of(direct.path.let_ask_for_queues(shapes_from as u32));
+        let state = std::mem::replace(&mut self.shaper.state, State::None);
+        self.shaper.state = match state {
+            State::None => match place.filter(|_| may_ask) {
+                Some(place) if self.is_asked_for(place) => self.make_shaper(place, now),
+                _ => State::None,
+            },
+            State::Making {
+                thread,
+                address,
+                place: made_for,
+            } => {
+                if thread.is_finished() {
+                    self.shaper_made(thread, address, made_for, now)
+                } else {
+                    self.shaper.next_look = now + MAKING_LOOK;
+                    State::Making {
+                        thread,
+                        address,
+                        place: made_for,
+                    }
+                }
+            }
+            State::On(shaped) => {
+                let is_there = place.is_some_and(|place| place.ifindex == shaped.place.ifindex);
+                self.step_shaped(shaped, is_there, now)
+            }
+            State::Ending {
+                shaper,
+                place,
+                since,
+                frames,
+            } => self.step_ending(shaper, place, (since, frames), now),
+        };
+        if self.shaper.place().is_some() {
+            self.line.wake_by(self.shaper.next_look);
+        }
+    }
+
+    /// The only link, if all frames may go by it directly.
+    fn place_to_shape(&self) -> Option<Place> {
+        let [member] = self.members.as_slice() else {
+            return None;
+        };
+        let is_wanted = self.site.settings.max_sand_delay.0.is_some()
+            && self.intake.is_some()
+            && self.inheritance.is_none()
+            && self.leaving.is_empty();
+        let link = member.id;
+        let open = |direct: &Direct| {
+            let mut ways = direct.destinations.iter();
+            ways.any(|way| way.link == link.0 && way.has_queue && way.open_to == OpenTo::All)
+        };
+        (is_wanted && self.direct.as_ref().is_some_and(open)).then_some(Place {
+            link,
+            ifindex: member.ifindex()?,
+        })
+    }
+
+    fn is_asked_for(&self, place: Place) -> bool {
+        let Some(direct) = &self.direct else {
+            return false;
+        };
+        let standing = direct.path.standing(place.link.0).unwrap_or_default();
+        let ago = self
+            .clock
+            .monotonic_nanos()
+            .saturating_sub(standing.asked_at);
+        standing.asked_at != 0 && Duration::from_nanos(ago) < ASKED_WITHIN
+    }
+
+    fn make_shaper(&mut self, place: Place, now: Instant) -> State {
+        let Some(direct) = &self.direct else {
+            return State::None;
+        };
+        let names = PairNames::of(self.line.tap_ifindex(), self.clock.monotonic_nanos());
+        let address = names.address;
+        let expected = self.site.journal.expect_interface(&names.near, address);
+        let carry = direct.path.carry_program().try_clone_to_owned();
+        let begun = match (expected, carry) {
+            (Ok(()), Ok(carry)) => begin_making(names, carry),
+            (Err(error), _) => Err(error.to_string()),
+            (_, Err(error)) => Err(error.to_string()),
+        };
+        match begun {
+            Ok(thread) => {
+                // From now on what goes by the engine has to wait for what may be in it.
+                self.line.link_queue(place.ifindex, LinkOrder::Flow, true);
+                self.shaper.next_look = now + MAKING_LOOK;
+                State::Making {
+                    thread,
+                    address,
+                    place,
+                }
+            }
+            Err(error) => self.shaper_failed(&error, address, now),
+        }
+    }
+
+    fn shaper_made(
+        &mut self,
+        thread: JoinHandle<Result<Shaper, ShaperError>>,
+        address: MacAddr,
+        place: Place,
+        now: Instant,
+    ) -> State {
+        let made = thread.join().map_err(|_| "its thread has panicked".into());
+        let made = made.and_then(|made| made.map_err(|error| error.to_string()));
+        let started = made.and_then(|shaper| self.start_shaping(shaper, place, now));
+        match started {
+            Ok(shaped) => State::On(Box::new(shaped)),
+            Err(error) => self.shaper_failed(&error, address, now),
+        }
+    }
+
+    fn start_shaping(
+        &mut self,
+        mut shaper: Shaper,
+        place: Place,
+        now: Instant,
+    ) -> Result<Shaped, String> {
+        let (Some(direct), Some(intake)) = (&mut self.direct, &mut self.intake) else {
+            return Err("there is no direct path any more".into());
+        };
+        let in_words = |error: DirectError| error.to_string();
+        let (link_bps, _) = direct
+            .path
+            .rate(place.link.0)
+            .map_err(in_words)?
+            .ok_or("its rate is not known")?;
+        let shaping = Shaping::new(link_bps, now);
+        let delay = self.site.settings.max_sand_delay.0.unwrap_or_default();
+        let frame_bytes = frame_bytes(link_bps, delay);
+        shaper
+            .set_rate(Some(shaping.rate_bps()), frame_bytes as usize)
+            .map_err(|error| error.to_string())?;
+        intake.keep_frames_below(frame_bytes);
+        let before = Counted {
+            at: now,
+            standing: direct.path.standing(place.link.0).map_err(in_words)?,
+            ours: 0,
+            all: shaper::bytes_of_link(&mut self.site.netlink, place.ifindex),
+        };
+        let shaped_by = ShapedBy {
+            near: Some(shaper.ifindex()),
+            ifindex: place.ifindex,
+        };
+        self.line.no_direct_frame_waits();
+        self.line.shape_direct_by(Some(place.link));
+        direct.path.shape_by(Some(shaped_by)).map_err(in_words)?;
+        tracing::debug!(
+            "direct frames wait in {}, at {} of {link_bps} bit/s",
+            shaper.names().near,
+            shaping.rate_bps()
+        );
+        Ok(Shaped {
+            shaper,
+            shaping,
+            place,
+            before,
+            frames: direct.traffic(place.link).frames,
+            used_at: now,
+            frame_bytes,
+            dropped: 0,
+        })
+    }
+
+    fn shaper_failed(&mut self, error: &str, address: MacAddr, now: Instant) -> State {
+        tracing::warn!("{error}; so direct frames wait in the link's own queue, or in the engine");
+        self.forget_pair(address);
+        self.shaper.hold_off(now);
+        State::None
+    }
+
+    fn forget_pair(&mut self, address: MacAddr) {
+        self.site.delete_pair(&address.to_string());
+        if let Some(direct) = &mut self.direct {
+            // What order the link's own queue keeps.
+            direct.look_again();
+        }
+    }
+
+    fn step_shaped(&mut self, mut shaped: Box<Shaped>, is_there: bool, now: Instant) -> State {
+        let (Some(direct), Some(intake)) = (&mut self.direct, &mut self.intake) else {
+            return State::None;
+        };
+        let frames = direct.traffic(shaped.place.link).frames;
+        if std::mem::replace(&mut shaped.frames, frames) != frames {
+            shaped.used_at = now;
+        }
+        let counted = shaped.count(direct, &mut self.site.netlink, now);
+        let Some(counted) = counted.filter(|_| is_there) else {
+            return self.end_shaping(*shaped, now);
+        };
+        let seen = shaped.seen(&counted);
+        let dropped = dropped_by(&mut shaped.shaper);
+        if !seen.waits && dropped != shaped.dropped {
+            // Nobody waits for what was dropped there.
+            self.line.no_direct_frame_waits();
+            shaped.dropped = dropped;
+        }
+        if let Err(why) = shaped.shaping.look(&seen, now) {
+            tracing::debug!(
+                "{}: {why:?} ({:?}, {seen:?})",
+                shaped.shaper.names().near,
+                shaped.shaping
+            );
+            if why != GivenUp::Fast {
+                self.shaper.hold_off(now);
+            }
+            return self.end_shaping(*shaped, now);
+        }
+        if now.since(shaped.used_at) >= UNUSED_AFTER {
+            self.shaper.hold = HOLD_FIRST;
+            return self.end_shaping(*shaped, now);
+        }
+        tracing::trace!("{:?} after {seen:?}", shaped.shaping);
+        let rate_bps = shaped.shaping.rate_bps();
+        if shaped.shaper.rate_bps() != Some(rate_bps) {
+            let delay = self.site.settings.max_sand_delay.0.unwrap_or_default();
+            let wanted = frame_bytes(shaped.shaping.link_bps(), delay);
+            // Each change has all sockets look for their route again.
+            if wanted.abs_diff(shaped.frame_bytes) > shaped.frame_bytes / 4 {
+                shaped.frame_bytes = wanted;
+                intake.keep_frames_below(wanted);
+            }
+            let bytes = shaped.frame_bytes as usize;
+            if let Err(error) = shaped.shaper.set_rate(Some(rate_bps), bytes) {
+                tracing::warn!("{error}");
+            }
+        }
+        self.shaper.next_look = now + shaped.shaping.look_after();
+        State::On(shaped)
+    }
+
+    /// From now on nothing is held back; it stays until it is surely empty.
+    fn end_shaping(&mut self, shaped: Shaped, now: Instant) -> State {
+        let mut shaper = Box::new(shaped.shaper);
+        if let Err(error) = shaper.set_rate(None, 0) {
+            tracing::warn!("{error}");
+        }
+        if let Some(intake) = &mut self.intake {
+            intake.keep_frames_below(FRAME_BYTES_MAX);
+        }
+        State::Ending {
+            shaper,
+            place: shaped.place,
+            since: now,
+            frames: shaped.frames,
+        }
+    }
+
+    fn step_ending(
+        &mut self,
+        mut shaper: Box<Shaper>,
+        place: Place,
+        (since, frames): (Instant, u64),
+        now: Instant,
+    ) -> State {
+        let Some(direct) = &mut self.direct else {
+            return State::None;
+        };
+        let frames_now = direct.traffic(place.link).frames;
+        let is_empty = shaper.queue().is_ok_and(|queue| queue.frames == 0);
+        let is_silent = is_empty && frames_now == frames;
+        if !is_silent && now.since(since) < ENDING_MAX {
+            return State::Ending {
+                shaper,
+                place,
+                since,
+                frames: frames_now,
+            };
+        }
+        let address = shaper.names().address;
+        warn_of(direct.path.shape_by(None));
+        self.line.shape_direct_by(None);
+        self.shaper.dropped += dropped_by(&mut shaper);
+        drop(shaper);
+        self.forget_pair(address);
+        State::None
+    }
+}
+
+/// What the link takes in half the time that a small frame may wait.
+fn frame_bytes(link_bps: u64, delay: Duration) -> u32 {
+    let bytes = u128::from(link_bps / 8) * delay.as_nanos() / 2_000_000_000;
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    bytes.clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX)
+}
+
+fn dropped_by(shaper: &mut Shaper) -> u64 {
+    shaper.queue().unwrap_or_default().dropped.into()
+}
+
+fn begin_making(
+    names: PairNames,
+    carry: OwnedFd,
+) -> Result<JoinHandle<Result<Shaper, ShaperError>>, String> {
+    let thread = thread::Builder::new().name("shaper".into());
+    let begun = thread.spawn(move || Shaper::make(names, &carry));
+    begun.map_err(|error| error.to_string())
+}
