@@ -388,6 +388,15 @@ fn write_link(out: &mut String, link: &Link) {
         let seen = format!("{} past the engine, {} ago", rate(rate_bps), duration(age));
         field(out, "drained", &seen);
     }
+    if let Some(shaper) = &link.direct_shaper {
+        let (of, at) = (&shaper.interface, rate(shaper.rate_bps));
+        let frames = count(shaper.frame_bytes_max.into());
+        let mut text = format!("past the engine in {of}, {at}, {frames} bytes a frame at most");
+        if shaper.dropped > 0 {
+            let _ = write!(text, "; {} found it full", count(shaper.dropped.into()));
+        }
+        field(out, "shaped", &text);
+    }
     if tables::is_used_otherwise(link) {
         let at_most = link.rate_max_bps.map(rate);
         let at_most = at_most.map_or(String::new(), |rate| format!(", {rate} at most"));

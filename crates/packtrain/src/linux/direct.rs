@@ -673,4 +673,6 @@ mod close_tests;
 #[cfg(test)]
 mod leave_tests;
 #[cfg(test)]
+mod shape_tests;
+#[cfg(test)]
 mod tests;

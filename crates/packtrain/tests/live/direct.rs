@@ -4,6 +4,7 @@
 mod far;
 mod hidden;
 mod ring;
+mod shaper;
 mod small;
 
 use std::net::SocketAddr;

@@ -41,6 +41,7 @@ fn a_line_without_peers_says_plainly_that_frames_go_plain() {
 link eth1: up
   address    02:00:00:00:00:02, mtu 1500
   drained    4 Gbit/s past the engine, 250.0 ms ago
+  shaped     past the engine in ptq7, 980 Mbit/s, 12,500 bytes a frame at most
   backlog    0 B queued, 0 B in flight
   watched by acknowledgements
   sent       0 frames, 0 B

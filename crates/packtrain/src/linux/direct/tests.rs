@@ -143,7 +143,7 @@ fn the_kernel_looks_at_few_instructions_of_the_programs() {
             // That of another line is of the same source, or somebody else's; ours is the youngest, or as old.
             let info = ProgInfoIter::default().filter(named).last();
             let looked_at = info.expect("it is loaded").verified_insns;
-            assert!((100..100_000).contains(&looked_at), "{name}: {looked_at}");
+            assert!((10..100_000).contains(&looked_at), "{name}: {looked_at}");
         }
     });
 }

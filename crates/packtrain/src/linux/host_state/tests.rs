@@ -200,6 +200,34 @@ fn after_kill_9_the_next_one_undoes_it_and_not_before() {
 }
 
 #[test]
+fn an_interface_of_ours_is_deleted_by_its_name_and_address_and_one_of_others_is_left() {
+    in_namespace(|| {
+        let directory = Directory::new();
+        let mut netlink = Netlink::open().unwrap();
+        let ours = MacAddr([0x02, 0x71, 0, 0, 0, 1]);
+        let mut state = HostState::create(&directory.0, "pt0").unwrap();
+        state.expect_interface("ptq7", ours).unwrap();
+        netlink.add_pair("ptq7", ours, "ptr7").unwrap();
+        let expected = state.interfaces();
+        assert_eq!(expected, [ours.to_string()]);
+        let outcomes = state.delete_interface(&expected[0]).unwrap();
+        assert_eq!(outcomes[0].1, Outcome::Restored);
+        assert_eq!(netlink.link_by_name("ptr7").unwrap(), None);
+        assert!(state.changes().is_empty());
+        // One that has the name and not the address; and one that was never made.
+        state.expect_interface("ptq7", ours).unwrap();
+        ip("link add ptq7 type veth peer name other7");
+        state.expect_interface("ptq8", ours).unwrap();
+        let outcomes = state.restore().unwrap();
+        assert!(
+            outcomes.iter().all(|(_, o)| *o == Outcome::InterfaceGone),
+            "{outcomes:?}"
+        );
+        assert!(netlink.link_by_name("ptq7").unwrap().is_some());
+    });
+}
+
+#[test]
 fn a_value_that_somebody_changed_since_is_theirs() {
     with_link(|directory, a0| {
         let mut state = HostState::create(directory, "pt0").unwrap();
