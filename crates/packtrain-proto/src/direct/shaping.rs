@@ -20,10 +20,13 @@ pub const SHAPED_MIN_BPS: u64 = 200_000_000;
 /// a probe is.
 const SHAPED: u64 = 980;
 const DRAINING: u64 = 900;
-const PROBING: u64 = 1030;
+const PROBING: u64 = 1042;
+
+/// What a link is taken for at most that took more, before it has taken that as well.
+const PROBED_MAX_BPS: u64 = ENGINE_SURE_BPS - 1;
 
 const LOOK: Duration = Duration::from_millis(50);
-/// So short a probe that less than 0.2 ms stands in the end.
+/// So short a probe that less than half a millisecond stands in the end, and so much more that it shows behind what had been saved up.
 const PROBE: Duration = Duration::from_millis(20);
 const PROBE_FIRST: Duration = Duration::from_secs(1);
 const PROBE_LAST: Duration = Duration::from_secs(32);
@@ -34,6 +37,8 @@ const DRAINING_LOOKS: u32 = 20;
 /// So often in this time its queue stood although we kept below: somebody else sends there.
 const TROUBLES: u32 = 5;
 const TROUBLE_TIME: Duration = Duration::from_secs(10);
+/// So many looks in a row have to find a rate that is none for this.
+const OUT_OF_RANGE: u32 = 3;
 /// What others send there, bit/s, is smoothed by so much in a look.
 const OTHERS_PART: u64 = 4;
 
@@ -86,7 +91,7 @@ pub enum GivenUp {
     NotOurs,
     /// It became so slow that the engine does it better.
     Slow,
-    /// It became so fast that nothing has to be done.
+    /// It became so fast that the engine could not.
     Fast,
 }
 
@@ -99,6 +104,8 @@ pub struct Shaping {
     phase: Phase,
     next_probe: Instant,
     probe_after: Duration,
+    /// Looks in a row at which the rate was none for this: a host that stands still for a moment sees a slow link.
+    out_of_range: u32,
     /// How often it stood in vain, and since when that is counted.
     troubles: u32,
     troubles_since: Instant,
@@ -114,6 +121,7 @@ impl Shaping {
             phase: Phase::Draining { looks: 0 },
             next_probe: now + PROBE_FIRST,
             probe_after: PROBE_FIRST,
+            out_of_range: 0,
             troubles: 0,
             troubles_since: now,
         }
@@ -148,14 +156,14 @@ impl Shaping {
         self.note_others(seen);
         match (self.phase, seen.stands(self.phase)) {
             (Phase::Draining { looks }, true) if looks < DRAINING_LOOKS => {
-                self.measure(seen);
+                self.measure(seen, now);
                 self.phase = Phase::Draining { looks: looks + 1 };
             }
             (Phase::Draining { .. }, true) => return Err(GivenUp::NotOurs),
             (Phase::Draining { .. }, false) => self.phase = Phase::Steady,
             (Phase::Steady, true) => {
                 self.note_trouble(now)?;
-                self.measure(seen);
+                self.measure(seen, now);
                 self.phase = Phase::Draining { looks: 0 };
             }
             (Phase::Steady, false) if seen.waits && now >= self.next_probe => {
@@ -163,30 +171,44 @@ impl Shaping {
             }
             (Phase::Steady, false) => {}
             (Phase::Probing, true) => {
-                self.measure(seen);
                 self.probe_after = (self.probe_after * 2).min(PROBE_LAST);
                 self.next_probe = now + self.probe_after;
+                self.measure(seen, now);
                 self.phase = Phase::Draining { looks: 0 };
             }
             // It takes more; and what was not used says nothing.
             (Phase::Probing, false) if seen.waits => {
-                self.link_bps = part(self.link_bps, PROBING);
+                // Once at what is no more for this; from there on by as much as shows that it takes that.
+                let faster = part(self.link_bps, PROBING);
+                self.link_bps = match self.link_bps {
+                    ..PROBED_MAX_BPS => faster.min(PROBED_MAX_BPS),
+                    _ => faster,
+                };
                 self.is_measured = false;
                 self.probe_after = PROBE_FIRST;
             }
             (Phase::Probing, false) => self.phase = Phase::Steady,
         }
+        self.out_of_range = match self.link_bps {
+            SHAPED_MIN_BPS..ENGINE_SURE_BPS => 0,
+            _ => self.out_of_range + 1,
+        };
         match self.link_bps {
+            _ if self.out_of_range < OUT_OF_RANGE => Ok(()),
             ..SHAPED_MIN_BPS => Err(GivenUp::Slow),
-            ENGINE_SURE_BPS.. => Err(GivenUp::Fast),
-            _ => Ok(()),
+            _ => Err(GivenUp::Fast),
         }
     }
 
-    fn measure(&mut self, seen: &Seen) {
+    fn measure(&mut self, seen: &Seen, now: Instant) {
         let Some(rate_bps) = seen.rate_bps() else {
             return;
         };
+        if rate_bps < self.link_bps - self.link_bps / 32 {
+            // A link that was slow for a moment is soon found as fast as it was.
+            self.probe_after = PROBE_FIRST;
+            self.next_probe = now + PROBE_FIRST;
+        }
         // What differs by little is a measurement's own error.
         let is_near = rate_bps.abs_diff(self.link_bps) <= self.link_bps / 32;
         self.link_bps = match self.is_measured && is_near {

@@ -333,12 +333,6 @@ impl Intake {
         self.queue().map_or(true, |queue| queue.frames > 0)
     }
 
-    /// Bytes that have left the queue, ever.
-    pub(super) fn bytes_sent(&mut self) -> Result<u64, IntakeError> {
-        let sent = tc::sent(&mut self.netlink, self.ifindex, QDISC)?;
-        Ok(sent.unwrap_or_default().bytes)
-    }
-
     /// What waits before `pt0`, and what was dropped there because too much waited. Zero where
     /// somebody has put another qdisc in its place.
     pub fn queue(&mut self) -> Result<QueueStats, IntakeError> {

@@ -96,6 +96,7 @@ impl Shaper {
                 tracing::debug!("{name}: {error}");
             }
         }
+        receive_each_flow_on_one_processor(&names.far);
         netlink.set_queue_len(near, QUEUE_FRAMES)?;
         let intake = Intake::attach_on_the_way(near, BURST_NS)?;
         // With the interface, and not with this process: a line that stays goes on with it.
@@ -140,11 +141,29 @@ impl Shaper {
     pub fn queue(&mut self) -> Result<QueueStats, ShaperError> {
         Ok(self.intake.queue()?)
     }
+}
 
-    /// Bytes that were let out, ever.
-    pub fn bytes_sent(&mut self) -> Result<u64, ShaperError> {
-        Ok(self.intake.bytes_sent()?)
+/// What leaves the queue is taken in at the far end by the processor that has just let it out, and those take turns: of two
+/// frames of a flow the later one could be there first.
+fn receive_each_flow_on_one_processor(far: &str) {
+    let processors = libbpf_rs::num_possible_cpus().unwrap_or(1);
+    let path = format!("/sys/class/net/{far}/queues/rx-0/rps_cpus");
+    if let Err(error) = std::fs::write(&path, mask_of(processors)) {
+        tracing::debug!("{path}: {error}");
     }
+}
+
+/// So many bits, as words of 32 with commas between them.
+fn mask_of(processors: usize) -> String {
+    let word = |at: usize| match processors - at {
+        32.. => u32::MAX,
+        rest => (1 << rest) - 1,
+    };
+    let words: Vec<String> = (0..processors)
+        .step_by(32)
+        .map(|at| format!("{:x}", word(at)))
+        .collect();
+    words.into_iter().rev().collect::<Vec<_>>().join(",")
 }
 
 impl Drop for Shaper {
@@ -156,9 +175,41 @@ impl Drop for Shaper {
     }
 }
 
-/// Bytes that the link's own queue has given away, ever; `None` where it does not say so as a whole.
-pub fn bytes_of_link(netlink: &mut Netlink, ifindex: u32) -> Option<u64> {
-    let root = tc::root(netlink, ifindex).ok().flatten()?;
-    let sent = (root.handle != 0).then(|| tc::sent(netlink, ifindex, root.handle));
-    Some(sent?.ok().flatten()?.bytes)
+/// What the link's own queue has counted. `None`: a queue of ours is not for it. What is paced in it on purpose stands there; bands go
+/// by a priority that frames do not keep on their way through the pair; and of pfifo_fast nobody can tell what has left it.
+pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Option<QueueStats> {
+    const NOT_BEFORE: [&str; 8] = [
+        "fq",
+        "etf",
+        "pfifo_fast",
+        "prio",
+        "mqprio",
+        "taprio",
+        "ets",
+        "multiq",
+    ];
+    let all = tc::qdiscs(netlink, ifindex).ok()?;
+    let is_none = |qdisc: &tc::Qdisc| NOT_BEFORE.contains(&qdisc.kind.as_str());
+    if all.iter().any(is_none) {
+        return None;
+    }
+    bytes_of_link(netlink, ifindex)
+}
+
+pub fn bytes_of_link(netlink: &mut Netlink, ifindex: u32) -> Option<QueueStats> {
+    tc::root_stats(netlink, ifindex).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_has_a_bit_for_each_processor() {
+        assert_eq!(mask_of(1), "1");
+        assert_eq!(mask_of(2), "3");
+        assert_eq!(mask_of(32), "ffffffff");
+        assert_eq!(mask_of(36), "f,ffffffff");
+        assert_eq!(mask_of(64), "ffffffff,ffffffff");
+    }
 }

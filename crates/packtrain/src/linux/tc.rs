@@ -200,6 +200,8 @@ pub struct QueueStats {
     pub frames: u32,
     pub bytes: u32,
     pub dropped: u32,
+    /// Bytes that have left it, ever; of a GSO frame as what it becomes.
+    pub sent_bytes: u64,
 }
 
 const TCA_STATS2: u16 = 7;
@@ -303,20 +305,40 @@ pub(super) fn queue_stats(
     ifindex: u32,
     handle: u32,
 ) -> Result<Option<QueueStats>, NetlinkError> {
+    queue_stats_of(netlink, ifindex, |of, _| of == handle)
+}
+
+/// Of the root qdisc, which has no number where it is the kernel's own.
+pub(super) fn root_stats(
+    netlink: &mut Netlink,
+    ifindex: u32,
+) -> Result<Option<QueueStats>, NetlinkError> {
+    queue_stats_of(netlink, ifindex, |_, parent| parent == ROOT)
+}
+
+/// `is_it`: by its own number, and its parent's.
+fn queue_stats_of(
+    netlink: &mut Netlink,
+    ifindex: u32,
+    is_it: impl Fn(u32, u32) -> bool,
+) -> Result<Option<QueueStats>, NetlinkError> {
     let request = request(libc::RTM_GETQDISC, libc::NLM_F_DUMP, ifindex, 0, 0, 0);
     let action = format!("read the queue of {}", interface(ifindex));
     let found = netlink.dump(&action, request, |payload| {
         let header = payload.get(..TCMSG_LEN)?;
-        if u32_at(header, 4) != ifindex || u32_at(header, 8) != handle {
+        if u32_at(header, 4) != ifindex || !is_it(u32_at(header, 8), u32_at(header, 12)) {
             return None;
         }
         let (_, stats) = Attributes(&payload[TCMSG_LEN..]).find(|(kind, _)| *kind == TCA_STATS2)?;
+        let basic = Attributes(stats).find(|(kind, _)| *kind == TCA_STATS_BASIC);
+        let sent = basic.and_then(|(_, basic)| basic.get(..8)?.try_into().ok());
         let (_, queue) = Attributes(stats).find(|(kind, _)| *kind == TCA_STATS_QUEUE)?;
         let queue = queue.get(..12)?;
         Some(QueueStats {
             frames: u32_at(queue, 0),
             bytes: u32_at(queue, 4),
             dropped: u32_at(queue, 8),
+            sent_bytes: sent.map_or(0, u64::from_ne_bytes),
         })
     })?;
     Ok(found.into_iter().next())

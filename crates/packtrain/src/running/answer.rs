@@ -190,10 +190,10 @@ impl RunningLine {
             for link in &mut facts.links {
                 link.direct_rate = direct.rate(link.id, clock.monotonic_nanos());
                 link.direct_shaper = shaper.status(link.id);
-                let dropped = shaper.dropped();
-                link.drops.push((drop_reason::DIRECT_QUEUE_FULL, dropped));
             }
         }
+        let dropped = shaper.dropped();
+        facts.drops.push((drop_reason::DIRECT_QUEUE_FULL, dropped));
         let overrun = site.netlink.transmit_dropped(ifindex).unwrap_or_default();
         facts.drops.push((drop_reason::HOST_OVERRUN, overrun));
         StatusDocument::build(&report.snapshot, &facts)

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use packtrain_proto::config::{LinkId, LinkOrder};
 use packtrain_proto::direct::OpenTo;
-use packtrain_proto::direct::shaping::{GivenUp, SHAPED_MIN_BPS, Seen, Shaping};
+use packtrain_proto::direct::shaping::{SHAPED_MIN_BPS, Seen, Shaping};
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -20,6 +20,7 @@ use crate::linux::direct::{DirectError, ShapedBy, Standing};
 use crate::linux::intake::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use crate::linux::netlink::Netlink;
 use crate::linux::shaper::{self, PairNames, Shaper, ShaperError};
+use crate::linux::tc::QueueStats;
 use crate::status;
 
 /// How often it is looked whether one is asked for, and how long ago that may be, as the program has it.
@@ -33,6 +34,12 @@ const HOLD_FIRST: Duration = Duration::from_secs(64);
 const HOLD_LAST: Duration = Duration::from_secs(1024);
 /// Nothing is held back any more: it goes when it was empty once and nothing came for a look, or so long after that.
 const ENDING_MAX: Duration = Duration::from_secs(10);
+/// It was right for so long: what was held against it before is forgotten.
+const PROVEN_AFTER: Duration = Duration::from_secs(300);
+/// More than leaves any link between two looks.
+const STOOD_LEFT_MAX: u64 = 1 << 36;
+/// A former daemon's programs are gone by then, once its keeper was told to let go.
+const FORMER_FOR: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct DirectShaper {
@@ -42,6 +49,8 @@ pub(super) struct DirectShaper {
     hold_until: Instant,
     /// By those that there were.
     dropped: u64,
+    /// Until then there may be one of a former daemon's.
+    former_until: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -53,11 +62,18 @@ enum State {
         place: Place,
     },
     On(Box<Shaped>),
+    /// Nothing is held back any more. `passed_by`: nor does anything go in.
     Ending {
         shaper: Box<Shaper>,
         place: Place,
         since: Instant,
         frames: u64,
+        passed_by: bool,
+    },
+    /// The kernel takes interfaces apart in its own time.
+    Going {
+        thread: JoinHandle<()>,
+        address: MacAddr,
     },
 }
 
@@ -77,9 +93,8 @@ struct Shaped {
     /// Of direct frames there were so many by then.
     frames: u64,
     used_at: Instant,
+    since: Instant,
     frame_bytes: u32,
-    /// Frames that found it full, by the last look at which it was empty.
-    dropped: u64,
 }
 
 /// At a look.
@@ -87,7 +102,7 @@ struct Shaped {
 struct Counted {
     at: Instant,
     standing: Standing,
-    ours: u64,
+    ours: QueueStats,
     all: Option<u64>,
 }
 
@@ -96,24 +111,36 @@ impl Shaped {
         Some(Counted {
             at: now,
             standing: direct.path.standing(self.place.link.0).ok()?,
-            ours: self.shaper.bytes_sent().ok()?,
-            all: shaper::bytes_of_link(netlink, self.place.ifindex),
+            ours: self.shaper.queue().ok()?,
+            all: shaper::bytes_of_link(netlink, self.place.ifindex).map(|queue| queue.sent_bytes),
         })
     }
 
     fn seen(&mut self, after: &Counted) -> Seen {
         let before = std::mem::replace(&mut self.before, *after);
-        let stood_ns = after.standing.stood_ns - before.standing.stood_ns;
+        let elapsed = after.at.since(before.at);
+        let stood = after
+            .standing
+            .stood_ns
+            .wrapping_sub(before.standing.stood_ns);
+        let left = (after.standing.stood_left).wrapping_sub(before.standing.stood_left);
+        // Several processors count there, and a link that got another queue begins anew.
+        let stood = Duration::from_nanos(stood);
+        let is_sound = stood <= elapsed * 2 && left <= STOOD_LEFT_MAX;
+        let (stood, stood_left) = match is_sound {
+            true => (stood, left),
+            false => (Duration::ZERO, 0),
+        };
         Seen {
-            elapsed: after.at.since(before.at),
-            stood: Duration::from_nanos(stood_ns),
-            stood_left: after.standing.stood_left - before.standing.stood_left,
-            ours: after.ours.saturating_sub(before.ours),
+            elapsed,
+            stood,
+            stood_left,
+            ours: after.ours.sent_bytes.saturating_sub(before.ours.sent_bytes),
             all: after
                 .all
                 .zip(before.all)
                 .map(|(after, before)| after.saturating_sub(before)),
-            waits: self.shaper.queue().is_ok_and(|queue| queue.frames > 0),
+            waits: after.ours.frames > 0,
         }
     }
 }
@@ -126,17 +153,27 @@ impl DirectShaper {
             hold: HOLD_FIRST,
             hold_until: Instant::ZERO,
             dropped: 0,
+            former_until: None,
         }
+    }
+
+    /// A former daemon's programs go now; what it had before the link goes a moment later.
+    pub(super) fn let_former_go(&mut self, now: Instant) {
+        self.former_until = Some(now + FORMER_FOR);
     }
 
     /// Frames by this link may be in a queue of ours: what comes by another way overtakes them.
     pub(super) fn is_before(&self, ifindex: u32) -> bool {
-        self.place().is_some_and(|place| place.ifindex == ifindex)
+        self.former_until.is_some() || self.place().is_some_and(|place| place.ifindex == ifindex)
+    }
+
+    fn is_at_work(&self) -> bool {
+        !matches!(self.state, State::None)
     }
 
     fn place(&self) -> Option<Place> {
         match &self.state {
-            State::None => None,
+            State::None | State::Going { .. } => None,
             State::Making { place, .. } | State::Ending { place, .. } => Some(*place),
             State::On(shaped) => Some(shaped.place),
         }
@@ -166,15 +203,17 @@ impl DirectShaper {
         let now = match &mut self.state {
             State::On(shaped) => dropped_by(&mut shaped.shaper),
             State::Ending { shaper, .. } => dropped_by(shaper),
-            State::None | State::Making { .. } => 0,
+            State::None | State::Making { .. } | State::Going { .. } => 0,
         };
         self.dropped + now
     }
 
     /// The line ends: so does this, however far it is.
     pub(super) fn end(self) {
-        if let State::Making { thread, .. } = self.state {
-            drop(thread.join());
+        match self.state {
+            State::Making { thread, .. } => drop(thread.join()),
+            State::Going { thread, .. } => drop(thread.join()),
+            State::None | State::On(_) | State::Ending { .. } => {}
         }
     }
 
@@ -188,8 +227,16 @@ impl RunningLine {
     /// Now and then: whether a queue of ours is asked for, and how the one goes that there is.
     pub(super) fn step_shaper(&mut self) {
         let now = self.clock.now();
+        if self
+            .shaper
+            .former_until
+            .take_if(|until| *until <= now)
+            .is_some()
+        {
+            self.site.delete_pairs();
+        }
         if now < self.shaper.next_look {
-            if self.shaper.place().is_some() {
+            if self.shaper.is_at_work() {
                 self.line.wake_by(self.shaper.next_look);
             }
             return;
@@ -199,7 +246,9 @@ impl RunningLine {
         let Some(direct) = &mut self.direct else {
             return;
         };
-        let may_ask = place.is_some() && now >= self.shaper.hold_until;
+        // What stands while it ends closes the path as without one.
+        let is_ending = matches!(self.shaper.state, State::Ending { .. });
+        let may_ask = place.is_some() && now >= self.shaper.hold_until && !is_ending;
         let shapes_from = if may_ask { SHAPED_MIN_BPS / 8000 } else { 0 };
         warn_of(direct.path.let_ask_for_queues(shapes_from as u32));
         let state = std::mem::replace(&mut self.shaper.state, State::None);
@@ -233,9 +282,16 @@ impl RunningLine {
                 place,
                 since,
                 frames,
-            } => self.step_ending(shaper, place, (since, frames), now),
+                passed_by,
+            } => self.step_ending(shaper, place, (since, frames, passed_by), now),
+            State::Going { thread, address } if thread.is_finished() => {
+                drop(thread.join());
+                self.forget_pair(address);
+                State::None
+            }
+            State::Going { .. } => state,
         };
-        if self.shaper.place().is_some() {
+        if self.shaper.is_at_work() {
             self.line.wake_by(self.shaper.next_look);
         }
     }
@@ -248,6 +304,7 @@ impl RunningLine {
         let is_wanted = self.site.settings.max_sand_delay.0.is_some()
             && self.intake.is_some()
             && self.inheritance.is_none()
+            && self.shaper.former_until.is_none()
             && self.leaving.is_empty();
         let link = member.id;
         let open = |direct: &Direct| {
@@ -276,6 +333,10 @@ impl RunningLine {
         let Some(direct) = &self.direct else {
             return State::None;
         };
+        if shaper::link_queue(&mut self.site.netlink, place.ifindex).is_none() {
+            self.shaper.hold_off(now);
+            return State::None;
+        }
         let names = PairNames::of(self.line.tap_ifindex(), self.clock.monotonic_nanos());
         let address = names.address;
         let expected = self.site.journal.expect_interface(&names.near, address);
@@ -341,8 +402,9 @@ impl RunningLine {
         let before = Counted {
             at: now,
             standing: direct.path.standing(place.link.0).map_err(in_words)?,
-            ours: 0,
-            all: shaper::bytes_of_link(&mut self.site.netlink, place.ifindex),
+            ours: QueueStats::default(),
+            all: shaper::bytes_of_link(&mut self.site.netlink, place.ifindex)
+                .map(|queue| queue.sent_bytes),
         };
         let shaped_by = ShapedBy {
             near: Some(shaper.ifindex()),
@@ -363,8 +425,8 @@ impl RunningLine {
             before,
             frames: direct.traffic(place.link).frames,
             used_at: now,
+            since: now,
             frame_bytes,
-            dropped: 0,
         })
     }
 
@@ -396,25 +458,20 @@ impl RunningLine {
             return self.end_shaping(*shaped, now);
         };
         let seen = shaped.seen(&counted);
-        let dropped = dropped_by(&mut shaped.shaper);
-        if !seen.waits && dropped != shaped.dropped {
-            // Nobody waits for what was dropped there.
-            self.line.no_direct_frame_waits();
-            shaped.dropped = dropped;
-        }
+        self.line.look_at_waiting(!seen.waits);
         if let Err(why) = shaped.shaping.look(&seen, now) {
             tracing::debug!(
                 "{}: {why:?} ({:?}, {seen:?})",
                 shaped.shaper.names().near,
                 shaped.shaping
             );
-            if why != GivenUp::Fast {
-                self.shaper.hold_off(now);
-            }
+            self.shaper.hold_off(now);
             return self.end_shaping(*shaped, now);
         }
-        if now.since(shaped.used_at) >= UNUSED_AFTER {
+        if now.since(shaped.since) >= PROVEN_AFTER {
             self.shaper.hold = HOLD_FIRST;
+        }
+        if now.since(shaped.used_at) >= UNUSED_AFTER {
             return self.end_shaping(*shaped, now);
         }
         tracing::trace!("{:?} after {seen:?}", shaped.shaping);
@@ -450,6 +507,7 @@ impl RunningLine {
             place: shaped.place,
             since: now,
             frames: shaped.frames,
+            passed_by: false,
         }
     }
 
@@ -457,7 +515,7 @@ impl RunningLine {
         &mut self,
         mut shaper: Box<Shaper>,
         place: Place,
-        (since, frames): (Instant, u64),
+        (since, frames, passed_by): (Instant, u64, bool),
         now: Instant,
     ) -> State {
         let Some(direct) = &mut self.direct else {
@@ -465,22 +523,37 @@ impl RunningLine {
         };
         let frames_now = direct.traffic(place.link).frames;
         let is_empty = shaper.queue().is_ok_and(|queue| queue.frames == 0);
-        let is_silent = is_empty && frames_now == frames;
-        if !is_silent && now.since(since) < ENDING_MAX {
+        let may_go = is_empty && frames_now == frames || now.since(since) >= ENDING_MAX;
+        if !(passed_by && is_empty) {
+            if may_go && !passed_by {
+                // First nothing goes in, and what is in it goes on; at another look it is empty.
+                let shaped_by = ShapedBy {
+                    near: None,
+                    ifindex: place.ifindex,
+                };
+                warn_of(direct.path.shape_by(Some(shaped_by)));
+            }
             return State::Ending {
                 shaper,
                 place,
                 since,
                 frames: frames_now,
+                passed_by: passed_by || may_go,
             };
         }
         let address = shaper.names().address;
         warn_of(direct.path.shape_by(None));
         self.line.shape_direct_by(None);
         self.shaper.dropped += dropped_by(&mut shaper);
-        drop(shaper);
-        self.forget_pair(address);
-        State::None
+        let going = thread::Builder::new().name("shaper".into());
+        match going.spawn(move || drop(shaper)) {
+            Ok(thread) => State::Going { thread, address },
+            Err(_) => {
+                // It has gone with the closure.
+                self.forget_pair(address);
+                State::None
+            }
+        }
     }
 }
 

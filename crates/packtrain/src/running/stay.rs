@@ -218,8 +218,7 @@ impl RunningLine {
             );
             if let Some(inheritance) = self.inheritance.take() {
                 inheritance.heir.let_go();
-                // Its queue before the link, where it had one: nothing goes there any more.
-                self.site.delete_pairs();
+                self.shaper.let_former_go(now);
             }
         } else {
             self.line.wake_by(inheritance.until);

@@ -132,6 +132,14 @@ impl Line {
         }
     }
 
+    /// Whether that queue is empty, at a look.
+    pub fn look_at_waiting(&mut self, is_empty: bool) {
+        let tally = self.tally.as_mut();
+        if let Some(Err(error)) = tally.map(|tally| tally.look_whether_gone(is_empty)) {
+            tracing::debug!("{error}");
+        }
+    }
+
     /// That queue is empty.
     pub fn no_direct_frame_waits(&mut self) {
         if let Some(Err(error)) = self.tally.as_mut().map(Tally::nothing_waits) {

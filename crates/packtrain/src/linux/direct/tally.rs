@@ -24,6 +24,8 @@ pub struct Tally {
     shaping: MapHandle,
     /// Of what went into a queue of ours and was not seen to leave it, so much is not there any more: it was dropped.
     gone: u64,
+    /// What was not seen to leave it at the last look, when it was empty.
+    unseen: Option<u64>,
     left: u32,
     /// Those that may be destinations now.
     counted: Vec<(SentTo, u32)>,
@@ -43,6 +45,7 @@ impl Tally {
             sending: MapHandle::try_from(sending)?,
             shaping: MapHandle::try_from(shaping)?,
             gone: 0,
+            unseen: None,
             left: 0,
             counted: Vec::new(),
             former: Vec::new(),
@@ -61,9 +64,22 @@ impl Tally {
         Ok(u32::try_from(waiting).unwrap_or(u32::MAX))
     }
 
-    /// That queue is empty.
+    /// That queue is empty, and nothing comes.
     pub fn nothing_waits(&mut self) -> Result<(), MapError> {
         self.gone = self.not_seen_to_leave()?;
+        Ok(())
+    }
+
+    /// Now and then: whether that queue is empty. What is missing at two such looks that is as much does not wait, it was dropped.
+    pub fn look_whether_gone(&mut self, is_empty: bool) -> Result<(), MapError> {
+        let unseen = match is_empty {
+            true => Some(self.not_seen_to_leave()?),
+            false => None,
+        };
+        let before = std::mem::replace(&mut self.unseen, unseen);
+        if let Some(unseen) = unseen.filter(|_| unseen == before) {
+            self.gone = unseen;
+        }
         Ok(())
     }
 
