@@ -100,6 +100,8 @@ pub struct Resequencer {
     behind_since: Option<Instant>,
     /// Since when something is held that is newer than all that the sender says to have sent.
     unsent_since: Option<Instant>,
+    /// … and since when such a one was the last that told what is under way.
+    untold_since: Option<Instant>,
     /// When a train was taken last.
     taken_at: Option<Instant>,
     /// Held trains that were thrown away; the owner counts them.
@@ -160,6 +162,7 @@ impl Resequencer {
             strays: 0,
             behind_since: None,
             unsent_since: None,
+            untold_since: None,
             taken_at: None,
             discarded: 0,
             hurried: false,
