@@ -118,6 +118,7 @@ impl Resequencer {
         self.unsent_since = None;
         self.untold_since = None;
         self.given_up_to = None;
+        self.begins_after = None;
         self.after_gap = true;
     }
 }
