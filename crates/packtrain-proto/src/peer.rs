@@ -111,6 +111,8 @@ pub struct Peer {
     pub answered_by_arrival_at: Instant,
     /// By [`LaneId::place`]; there is at least one.
     pub rx: Vec<LaneRx>,
+    /// Of lanes of which nothing has come: up to this train others have waited for them in vain.
+    given_up_unheard: [Option<Sequence>; LANES_MAX],
     /// Of those that are no more.
     rx_before: LaneCounts,
     pub hold_times: HoldTimes,
@@ -165,6 +167,7 @@ impl Peer {
             last_arrival: LinkId(0),
             answered_by_arrival_at: Instant::ZERO,
             rx: vec![LaneRx::new(Sequence::FIRST, limits)],
+            given_up_unheard: [None; LANES_MAX],
             rx_before: LaneCounts::default(),
             hold_times: HoldTimes::default(),
             unsequenced: UnsequencedFrames::default(),
@@ -352,6 +355,7 @@ impl Peer {
         self.unsequenced.clear();
         // What was counted stays.
         self.rx_before = self.lane_counts();
+        self.given_up_unheard = [None; LANES_MAX];
         let others = newest_in_lanes.iter().take(LANES_MAX - 1);
         let firsts = [first]
             .into_iter()

@@ -17,7 +17,8 @@
 //! alone. So a sample may show less loss than there was, never more: what is lost is how far the
 //! difference has risen *at most*. Where the link's queue lets the marker overtake frames, those that it has
 //! overtaken are missing for a moment: there, what is lost is missing in several samples in a row. While many are missing, the same is
-//! asked again, though no more have gone: where none of them comes for some time, they do not stand in a queue.
+//! asked again, though no more have gone: where none of them comes for some time, they do not stand in a queue. Nor where the link keeps
+//! the order and the next answer does without them too: one marker a network further on may have let overtake them.
 
 use super::Came;
 use crate::time::{Duration, Instant};
@@ -110,6 +111,8 @@ pub struct DirectCounts {
     samples: usize,
     /// Since when none has come, though some were missing.
     still: Option<Still>,
+    /// Many were missing in the last sample.
+    many: Option<Many>,
     /// Many are missing: it is asked whether they still are.
     is_doubted: bool,
     lost: u64,
@@ -140,6 +143,13 @@ struct Still {
     missing: i32,
     /// The answer that said so came.
     since: Instant,
+}
+
+/// So many were missing of what was sent by then.
+#[derive(Clone, Copy, Debug)]
+struct Many {
+    sent: u32,
+    missing: i32,
 }
 
 impl DirectCounts {
@@ -283,6 +293,7 @@ impl DirectCounts {
         self.late = 0;
         self.is_told = true;
         self.still = None;
+        self.many = None;
         self.is_doubted = false;
     }
 
@@ -330,9 +341,11 @@ impl DirectCounts {
                 true => self.least_missing(missing),
                 false => Some(missing),
             };
-            let loss = match self.still_missing((sent, received), left, now) {
+            let still = self.still_missing((sent, received), left, now);
+            let again = self.missing_again(sent, missing).filter(|_| !overtakes);
+            let loss = match still.or(again) {
                 Some(missing) => self.judge(sent, missing, (overtakes, true)),
-                None => least.and_then(|least| self.judge(sent, least, (overtakes, !overtakes))),
+                None => least.and_then(|least| self.judge(sent, least, (overtakes, false))),
             };
             self.is_doubted = self.are_many(sent, missing);
             loss.or(delay)
@@ -396,6 +409,15 @@ impl DirectCounts {
         (is_long && self.are_many(sent, still.missing)).then_some(still.missing)
     }
 
+    /// Many were missing when it was answered last, and so many of these as it seems still are.
+    fn missing_again(&mut self, sent: u32, missing: i32) -> Option<i32> {
+        let now = Many { sent, missing };
+        let now = self.are_many(sent, missing).then_some(now);
+        let before = core::mem::replace(&mut self.many, now)?;
+        let least = before.missing.min(missing);
+        self.are_many(before.sent, least).then_some(least)
+    }
+
     /// So many more are missing than were lost, and that is much of what went since it was judged.
     fn are_many(&self, sent: u32, missing: i32) -> bool {
         self.judged.is_some_and(|judged| {
@@ -405,14 +427,13 @@ impl DirectCounts {
         })
     }
 
-    /// `is_sure`: what is missing stands in no queue.
+    /// `are_many`: of few, and what is missing stands in no queue.
     fn judge(
         &mut self,
         sent: u32,
         missing: i32,
-        (overtakes, is_sure): (bool, bool),
+        (overtakes, are_many): (bool, bool),
     ) -> Option<Signal> {
-        let are_many = is_sure && self.are_many(sent, missing);
         let Some(judged) = &mut self.judged else {
             // Either end may have counted before the other one did.
             let is_ahead = (-AHEAD_MAX..0).contains(&missing);
@@ -428,7 +449,8 @@ impl DirectCounts {
             self.judged = None;
             self.samples = 0;
             self.still = None;
-            return self.judge(sent, missing, (overtakes, is_sure));
+            self.many = None;
+            return self.judge(sent, missing, (overtakes, are_many));
         }
         if since < JUDGED_MIN && !are_many {
             return None;

@@ -82,6 +82,17 @@ impl Engine {
         if peer.paths[at].flight.tail_due().is_none_or(|due| due > now) {
             return;
         }
+        let (copies, pool) = (&mut self.copies, &mut self.pool);
+        if let Some(peer) = self.peers.get_mut(slot) {
+            let flight = &mut peer.paths[at].flight;
+            flight.give_up_holes(now, &mut |copy| copies.release(copy, pool));
+            if flight.tail_due().is_none_or(|due| due > now) {
+                return;
+            }
+        }
+        let Some(peer) = self.peers.get(slot) else {
+            return;
+        };
         // Where nothing is acknowledged by any link, it is the peer that is late, or what it says.
         let mut others = peer.paths.iter().enumerate();
         let works = others.any(|(other, path)| {

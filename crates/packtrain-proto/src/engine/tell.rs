@@ -81,6 +81,15 @@ fn has_trains_out(peer: &Peer, lane: LaneId) -> bool {
     !peer.tx_of(lane).replay.is_empty() || peer.paths.iter().any(is_out)
 }
 
+/// What left last by this path goes again, and nothing has said so since: its receiver gives it up as soon as what it has missed first, if
+/// the copy is lost as well.
+fn is_unsaid(peer: &Peer, lane: LaneId, path: &Path) -> bool {
+    path.flight.went_again_at(lane).is_some_and(|again_at| {
+        let mut others = peer.paths.iter();
+        others.all(|path| path.flight.told_at(lane) <= again_at)
+    })
+}
+
 /// There are several links to it, or what the only one loses may go again.
 fn tells(peer: &Peer) -> bool {
     peer.paths.len() > 1 || peer.repairs_alone()
@@ -119,6 +128,7 @@ impl Engine {
                 for at in 0..peer.paths.len() {
                     let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
                     let repeats = is_due(repeat_due(peer, lane, &peer.paths[at]));
+                    let is_unsaid = is_unsaid(peer, lane, &peer.paths[at]);
                     let path = &mut peer.paths[at];
                     let ends = is_due(path.flight.marker_due(lane));
                     if !ends && !repeats {
@@ -131,7 +141,7 @@ impl Engine {
                     let is_open = link_of(&self.links, path).is_some();
                     let link = path.link;
                     let tells = repeats && !under_way(peer, lane, link, now).entries().is_empty();
-                    if is_open && (ends && is_behind || is_asked || tells) {
+                    if is_open && (ends && (is_behind || is_unsaid) || is_asked || tells) {
                         return self.send_marker(slot, lane, link, is_asked, now);
                     }
                 }

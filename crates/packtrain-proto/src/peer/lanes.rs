@@ -86,7 +86,8 @@ impl Peer {
                 true => train,
                 false => Sequence::FIRST,
             };
-            self.rx.push(LaneRx::heard_first(first, limits));
+            let given_up = self.given_up_unheard[self.rx.len()].take();
+            self.rx.push(LaneRx::heard_first(first, given_up, limits));
         }
     }
 
@@ -229,8 +230,13 @@ impl Peer {
         in_vain: &mut dyn FnMut(LaneId),
     ) {
         for (lane, last) in missed {
-            if let Some(rx) = self.rx.get_mut(lane.place()) {
-                rx.resequencer.give_up_to(last);
+            match self.rx.get_mut(lane.place()) {
+                Some(rx) => rx.resequencer.give_up_to(last),
+                None => {
+                    let before = &mut self.given_up_unheard[lane.place()];
+                    let newer = |before: &Sequence| before.is_newer_than(last);
+                    *before = before.filter(newer).or(Some(last));
+                }
             }
             in_vain(lane);
         }

@@ -103,6 +103,8 @@ struct InLane {
     marker_at: Option<Instant>,
     /// When a train or marker that tells what is under way left last.
     told_at: Instant,
+    /// When something left last that goes again, and says itself nothing of that.
+    again_at: Option<Instant>,
 }
 
 /// Trains under way on one path, and its estimates.
@@ -418,8 +420,10 @@ impl Flight {
         let in_lane = self.in_lane(sent.train.lane);
         in_lane.outstanding += 1;
         in_lane.marker_at = Some(now + ACK_DELAY_MAX);
-        if sent.kind == Kind::New {
-            in_lane.told_at = now;
+        match sent.kind {
+            Kind::New => in_lane.told_at = now,
+            Kind::Replay => in_lane.again_at = Some(now),
+            Kind::Duplicate | Kind::Try => {}
         }
         self.in_flight += sent.bytes;
         self.records.push_back(Record {
@@ -448,12 +452,18 @@ impl Flight {
         let lane = self.in_lane(lane);
         lane.marker_at = None;
         lane.told_at = now;
+        lane.again_at = None;
     }
 
     /// When the receiver was last told by this link what of the lane is under way on the others.
     pub fn told_at(&self, lane: LaneId) -> Instant {
         let lane = self.lanes.get(lane.place());
         lane.map_or(Instant::ZERO, |lane| lane.told_at)
+    }
+
+    /// When something of the lane left last by this link that goes again. `None`: nothing did, or it has a marker behind it.
+    pub fn went_again_at(&self, lane: LaneId) -> Option<Instant> {
+        self.lanes.get(lane.place())?.again_at
     }
 
     /// Nothing more to send though there is room.
@@ -501,6 +511,7 @@ impl Flight {
             self.note_progress(now);
             self.bit_errors.on_life(LIVED_WITHIN, now);
             self.black_hole.on_arrived(longest as usize);
+            self.repair.on_acknowledged(ack.newest);
             let delay_nanos = is_newest.then_some(ack.delay_nanos);
             let sequences = (ack.newest, self.next);
             self.delivery
@@ -508,13 +519,7 @@ impl Flight {
         }
         for at in 0..newest {
             if self.counts_as_lost(at, newest, now) {
-                let bytes = self.give_up_record(at, release).unwrap_or(0);
-                self.lost += u64::from(bytes > 0);
-                self.long_lost.on_lost(bytes);
-                // Of what stands further before it nobody knows.
-                if is_clear && bytes > 0 && newest - at <= NAMED_MAX {
-                    self.bit_errors.on_lost(bytes as usize);
-                }
+                self.lose(at, (newest, is_clear), release);
             }
         }
         self.long_lost.on_arrived(longest);
@@ -522,6 +527,22 @@ impl Flight {
         self.count_lately(lost_before, arrived, now);
         self.forget_settled();
         Ok(outstanding > self.outstanding)
+    }
+
+    /// `newest`: where the newest that was acknowledged stands; `is_clear`: no train waits on its way.
+    fn lose(
+        &mut self,
+        at: usize,
+        (newest, is_clear): (usize, bool),
+        release: &mut dyn FnMut(Buffer),
+    ) {
+        let bytes = self.give_up_record(at, release).unwrap_or(0);
+        self.lost += u64::from(bytes > 0);
+        self.long_lost.on_lost(bytes);
+        // Of what stands further before it nobody knows.
+        if is_clear && bytes > 0 && newest - at <= NAMED_MAX {
+            self.bit_errors.on_lost(bytes as usize);
+        }
     }
 
     fn note_progress(&mut self, now: Instant) {

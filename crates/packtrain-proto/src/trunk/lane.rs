@@ -3,6 +3,7 @@
 //! All of which classes say nothing is of the first lane. What is to go by some links alone, or is repaired in a way of its own
 //! ([`super::via`]), is of another one: where that takes longer, nothing else waits for it, and its gaps hold nothing else.
 
+use super::balance::span_trains_max;
 use super::lane_waits::LaneWaits;
 use super::replay::Replay;
 use super::resequencer::{Resequencer, ResequencerStats};
@@ -119,8 +120,8 @@ impl LaneRx {
         }
     }
 
-    /// Of a lane of which this train is heard first.
-    pub fn heard_first(train: Sequence, limits: &Limits) -> LaneRx {
+    /// Of a lane of which this train is heard first. `given_up`: up to this one another lane has waited in vain.
+    pub fn heard_first(train: Sequence, given_up: Option<Sequence>, limits: &Limits) -> LaneRx {
         let ahead = train.distance_from(Sequence::FIRST);
         let is_among_first = (0..AMONG_FIRST_MAX).contains(&ahead);
         let first = if is_among_first {
@@ -128,7 +129,13 @@ impl LaneRx {
         } else {
             train
         };
-        LaneRx::new(first, limits)
+        // Nobody has more under way.
+        let is_near = |last: &Sequence| {
+            let ahead = last.distance_from(first);
+            (0..span_trains_max(0) as i32).contains(&ahead)
+        };
+        let given_up = given_up.filter(is_near);
+        LaneRx::new(given_up.map_or(first, Sequence::next), limits)
     }
 
     /// What it holds waits for no gap and no direct frames any more, and for other lanes only.

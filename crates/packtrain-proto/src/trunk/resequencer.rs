@@ -100,6 +100,8 @@ pub struct Resequencer {
     behind_since: Option<Instant>,
     /// Since when something is held that is newer than all that the sender says to have sent.
     unsent_since: Option<Instant>,
+    /// … and since when such a one was the last that told what is under way.
+    untold_since: Option<Instant>,
     /// When a train was taken last.
     taken_at: Option<Instant>,
     /// Held trains that were thrown away; the owner counts them.
@@ -108,6 +110,8 @@ pub struct Resequencer {
     hurried: bool,
     /// What is missing up to this train is not waited for: what comes behind it went on in another lane.
     given_up_to: Option<Sequence>,
+    /// … in a row of which nothing was taken, and which may begin earlier than is thought.
+    begins_after: Option<Sequence>,
     /// The next train comes after one that was given up, or the window has moved.
     after_gap: bool,
     /// Nothing of this row of sequences has ever been taken, and its sender has not said since when it has copies.
@@ -160,10 +164,12 @@ impl Resequencer {
             strays: 0,
             behind_since: None,
             unsent_since: None,
+            untold_since: None,
             taken_at: None,
             discarded: 0,
             hurried: false,
             given_up_to: None,
+            begins_after: None,
             after_gap: false,
             is_untouched: false,
             fence: None,
@@ -188,10 +194,13 @@ impl Resequencer {
     /// What left before its sender was heard is not lost, where that has copies of it: nothing has been given to the host yet.
     pub fn begin(&mut self, repairs: Repairing, kept_from: Option<Sequence>) {
         let is_untouched = std::mem::take(&mut self.is_untouched);
+        let given_up = self.begins_after.take();
         let kept_from = kept_from.filter(|_| is_untouched && repairs == Repairing::Lossless);
         let Some(from) = kept_from.filter(|from| self.is_near(*from)) else {
             return;
         };
+        let in_time = given_up.map(Sequence::next);
+        let from = in_time.filter(|at| at.is_newer_than(from)).unwrap_or(from);
         self.word.begin(repairs, from);
         if self.expected.is_newer_than(from) {
             self.expected = from;

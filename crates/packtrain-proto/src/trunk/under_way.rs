@@ -144,6 +144,11 @@ impl UnderWay {
         self.claims_of(train).map(|claim| claim.told_at).max()
     }
 
+    /// The newest that has told anything, or with which it began.
+    pub(super) fn told_by(&self) -> Sequence {
+        self.told_by
+    }
+
     /// When the sender last told anything.
     pub(super) fn told_at(&self) -> Instant {
         self.told_at

@@ -1,5 +1,8 @@
 //! Direct frames that are lost: how they are counted, and what that leads to.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use crate::direct::{direct_mark, direct_pair, direct_pair_with, to_side_1};
 use crate::support::{LINK, Pair, frame, link_address, pt0};
 use packtrain_proto::config::{LinkId, direct_mark_of, mark_of};
@@ -9,6 +12,7 @@ use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::EngineBecause;
 use packtrain_proto::time::Duration;
 use packtrain_proto::unit_size::SizeBecause;
+use packtrain_proto::wire::train::Train;
 
 /// Side 0 has sent so many directly, and so many have come.
 pub fn count(pair: &mut Pair, sent: u32, came: u32) {
@@ -91,6 +95,9 @@ fn where_most_direct_frames_are_lost_trains_are_short_at_once_and_go_again() {
         pair.run(Duration::from_millis(1500));
         count(&mut pair, 10, 10);
         count(&mut pair, 20, 10);
+        let is_open = !pair.engines[0].direct_destinations().is_empty();
+        assert!(is_open, "a marker may have overtaken them");
+        count(&mut pair, 20, 10);
         assert_eq!(pair.engines[0].direct_destinations(), []);
         let size = pair.snapshot(0).peers[0].paths[0].size;
         assert!(size.looks && !size.mends, "{size:?}");
@@ -133,8 +140,36 @@ fn of_few_direct_frames_most_must_be_lost_to_be_noticed() {
     count(&mut pair, 10, 10);
     count(&mut pair, 16, 13);
     assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    // A marker may overtake them in some network.
     count(&mut pair, 30, 13);
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    count(&mut pair, 30, 29);
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    count(&mut pair, 60, 43);
+    count(&mut pair, 60, 43);
     assert_eq!(pair.engines[0].direct_destinations(), []);
+}
+
+/// Two of five frames of 65,000 bytes, of which a TCP sends no more when its window is lost: the owner counts twenty times a second while
+/// there are more, and then four times.
+#[test]
+fn where_two_of_five_are_lost_it_is_found_within_half_a_second() {
+    let mut pair = direct_pair();
+    count(&mut pair, 10, 10);
+    let began = pair.now;
+    for (sent, came, apart_ms) in [(13, 12, 50), (20, 16, 50), (20, 16, 250), (20, 16, 250)] {
+        pair.run(Duration::from_millis(apart_ms));
+        (pair.direct_sent[0], pair.direct_came[1]) = (sent, came);
+        let now = pair.now;
+        pair.engines[0].handle_direct_sent(pt0(1), LINK, sent, now);
+        pair.settle();
+        if pair.engines[0].direct_destinations().is_empty() {
+            break;
+        }
+    }
+    let took = pair.now.since(began);
+    assert_eq!(pair.engines[0].direct_destinations(), []);
+    assert!(took <= Duration::from_millis(500), "{took:?}");
 }
 
 #[test]
@@ -173,4 +208,89 @@ fn trains_that_wait_for_a_direct_frame_that_is_lost_are_not_lost_with_it() {
     assert_eq!(pair.drops(1).total(), 0);
     let direct = pair.snapshot(1).direct;
     assert_eq!((direct.fences, direct.fences_given_up), (1, 1));
+}
+
+/// Most direct frames of 9000 bytes were lost, and nothing was sent for as long since.
+fn looks_urgently(rest: Duration) -> Pair {
+    let mut pair = direct_pair_with(|config| config.mtu = 9000);
+    pair.set_mtu(0, 9000);
+    pair.set_mtu(1, 9000);
+    pair.run(Duration::from_millis(1500));
+    count(&mut pair, 10, 10);
+    count(&mut pair, 20, 10);
+    count(&mut pair, 20, 10);
+    pair.run(rest);
+    pair.out = Default::default();
+    pair
+}
+
+/// Frames of several trains, so far apart, of which one train in five is lost, again as well.
+fn come_of_twenty(rest: Duration, apart: Duration, nth: usize) -> usize {
+    let mut pair = looks_urgently(rest);
+    let mut trains = 0;
+    pair.lose = Box::new(move |side, frame| {
+        let counts = side == 0 && frame.len() > 500;
+        trains += usize::from(counts);
+        counts && trains % 5 == nth
+    });
+    for n in 0..20 {
+        pair.send(0, &frame(0, 8900, n), Offload::NONE);
+        pair.run(apart);
+    }
+    pair.run(Duration::from_millis(300));
+    assert_eq!(pair.snapshot(0).replay.not_repaired, 0);
+    pair.out[1].len()
+}
+
+#[test]
+fn what_goes_again_and_is_lost_again_is_waited_for_though_nothing_comes_behind_it() {
+    let rest = Duration::from_secs(25);
+    for (apart_ms, nth) in [(2, 3), (5, 1), (5, 4), (8, 1), (8, 4), (20, 2)] {
+        let came = come_of_twenty(rest, Duration::from_millis(apart_ms), nth);
+        assert_eq!(came, 20, "{apart_ms} ms apart, the {nth}th of five");
+    }
+}
+
+/// Four places behind it nothing comes, as it does behind those that were said soon to go again before.
+#[test]
+fn what_is_lost_near_the_end_of_a_burst_is_waited_for_after_a_rest() {
+    let mut pair = looks_urgently(Duration::ZERO);
+    // Which of a frame's trains is lost, and of what goes again; how many have gone of it.
+    let lost = Rc::new(Cell::new((0, 0)));
+    let sent = Rc::new(Cell::new((0, 0)));
+    let (is_lost, count) = (lost.clone(), sent.clone());
+    pair.lose = Box::new(move |side, frame| {
+        let Some(train) = Train::parse(&frame[14..]).ok().filter(|_| side == 0) else {
+            return false;
+        };
+        let (new, again) = count.get();
+        let (lost_new, lost_again) = is_lost.get();
+        let (counts, is_again) = (!train.header.marker, train.header.replay);
+        let new = new + usize::from(counts && !is_again);
+        let again = again + usize::from(counts && is_again);
+        count.set((new, again));
+        counts
+            && if is_again {
+                again == lost_again
+            } else {
+                new == lost_new
+            }
+    });
+    let send = |pair: &mut Pair, lose: (usize, usize), apart: Duration| {
+        lost.set(lose);
+        sent.set((0, 0));
+        pair.send(0, &frame(0, 8900, 1), Offload::NONE);
+        pair.run(apart);
+        sent.get().0
+    };
+    for _ in 0..20 {
+        send(&mut pair, (1, 1), Duration::from_millis(50));
+    }
+    pair.run(Duration::from_secs(25));
+    let trains = send(&mut pair, (0, 0), Duration::from_millis(200));
+    for _ in 0..20 {
+        send(&mut pair, (trains - 1, 0), Duration::from_millis(200));
+    }
+    let gaps = pair.snapshot(1).resequencer.gaps;
+    assert_eq!((pair.out[1].len(), gaps), (41, 0), "{trains} trains each");
 }

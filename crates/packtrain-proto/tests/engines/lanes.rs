@@ -313,6 +313,37 @@ fn what_comes_when_another_lane_went_on_without_it_is_too_late() {
     }
 }
 
+/// … also in a lane of which nothing had come, nor was said when the two met.
+#[test]
+fn what_comes_first_of_a_lane_when_another_one_went_on_without_it_is_too_late() {
+    let mut bed = cables(2, &[], |_| {});
+    bed.run(1000 * MS);
+    bed.engines[A].set_classes(vec![class(&[1])], bed.now);
+    // The link of its own is late with all that it has, and what goes again is lost.
+    let mut sent = 0;
+    bed.lose = Box::new(move |side, link, message| {
+        let counts = side == A && lane_of(message) == Some(1);
+        sent += u32::from(counts && link == LinkId(1));
+        counts && (link == LinkId(0) || sent > 10)
+    });
+    bed.delay = Some(((A, LinkId(1)), 1500 * MS));
+    for n in 0..10 {
+        bed.send(A, &frame(OWN, n));
+        bed.run(MS);
+    }
+    bed.delay = None;
+    bed.engines[A].set_classes(vec![class(&[])], bed.now);
+    for n in 10..30 {
+        bed.send(A, &frame(OWN, n));
+        bed.run(MS);
+    }
+    bed.run(1100 * MS);
+    assert_eq!(bed.came(OWN), []);
+    bed.run(2000 * MS);
+    assert!(bed.came(OWN).into_iter().eq(10..30), "{:?}", bed.came(OWN));
+    assert_eq!(bed.seen(B).drops.get(DropReason::Late), 10);
+}
+
 /// Whoever was met first has gone: what the next one's link loses goes again all the same.
 #[test]
 fn what_goes_again_does_so_also_behind_the_place_of_one_who_is_gone() {

@@ -39,6 +39,8 @@ pub enum Breakage {
     HellosAreNeverLate,
     /// What was never sent is held, whatever hellos say.
     WhatIsForgedStays,
+    /// … and is believed for what it tells.
+    WhatIsForgedTells,
     /// … and what has come since is taken for such.
     NobodyOvertakesAHello,
     /// What another lane goes on without is waited for.
@@ -91,6 +93,7 @@ impl Breakage {
         Breakage::OneStrayMoves,
         Breakage::HellosAreNeverLate,
         Breakage::WhatIsForgedStays,
+        Breakage::WhatIsForgedTells,
         Breakage::NobodyOvertakesAHello,
         Breakage::LanesWaitForAll,
         Breakage::NoBound,

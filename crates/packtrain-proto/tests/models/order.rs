@@ -111,6 +111,13 @@ enum What {
     /// A hello says that something held was never sent, or that all was.
     SaidUnsent,
     SaidSent,
+    /// A hello says that what told last what is under way was never sent, or that it was.
+    SaidUntold,
+    SaidTold,
+    /// Nothing is known any more of what comes after this train.
+    Forgotten {
+        after: Sequence,
+    },
     /// Held, and never sent.
     Discarded {
         trains: Vec<Sequence>,
@@ -385,14 +392,20 @@ impl Order {
         }
     }
 
-    /// The train before the first of the present.
+    /// What still counts of what was told, and of what links have brought.
+    fn told_lately(&self) -> &[Event] {
+        self.since(|what| matches!(what, What::Moved { .. } | What::Forgotten { .. }))
+    }
+
+    /// The train after which nothing is known.
     fn began_after(&self) -> Sequence {
         let mut events = self.history.iter().rev();
         let first = events.find_map(|event| match event.what {
-            What::Moved { to: first, .. } | What::Began { first } => Some(first),
+            What::Moved { to: first, .. } | What::Began { first } => Some(first.minus(1)),
+            What::Forgotten { after } => Some(after),
             _ => None,
         });
-        first.expect("it has begun").minus(1)
+        first.expect("it has begun")
     }
 
     pub fn hurry(&mut self, now: Instant) {
@@ -433,6 +446,32 @@ impl Order {
         }
     }
 
+    /// What was told by what was never sent, by all hellos of a while, and before them.
+    fn forget_unsent(&mut self, newest: Sequence, now: Instant) {
+        if !self.told_by().is_newer_than(newest) || self.is(Breakage::WhatIsForgedTells) {
+            return self.log(now, What::SaidTold);
+        }
+        self.log(now, What::SaidUntold);
+        let ends = |what: &What| {
+            matches!(
+                what,
+                What::SaidTold | What::Forgotten { .. } | What::Moved { .. }
+            )
+        };
+        let said = |event: &&Event| matches!(event.what, What::SaidUntold);
+        let since = self.since(ends).iter().find(said).expect("just now").at;
+        if now.since(since) < BEHIND_FOR {
+            return;
+        }
+        match self.told_at().is_none_or(|at| at <= since) {
+            true => {
+                let after = self.expected().minus(1);
+                self.log(now, What::Forgotten { after });
+            }
+            false => self.log(now, What::SaidTold),
+        }
+    }
+
     /// Another lane goes on without what is missing up to there.
     pub fn give_up_to(&mut self, last: Sequence, now: Instant) {
         let ahead = last.distance_from(self.expected());
@@ -454,6 +493,7 @@ impl Order {
     /// What a hello says was sent last.
     pub fn newest_sent(&mut self, newest: Sequence, now: Instant) {
         self.discard_unsent(newest, now);
+        self.forget_unsent(newest, now);
         let ahead = newest.next().distance_from(self.expected());
         let several = self.names_links();
         let is_behind = ahead < if several { 0 } else { -BEHIND_MAX };

@@ -5,6 +5,9 @@
 //! after all, the link reorders, and twice as many places are allowed for from then on. Behind the last train of a burst
 //! nothing newer comes: when nothing was acknowledged for longer than that takes, a copy of it goes by another link, and if
 //! nothing is then, of some more after twice the time. Meanwhile new ones go by others.
+//!
+//! By an only link that takes long, for a copy would stand behind what is late. Where something behind it was acknowledged that is not so: what
+//! is missing a quarter of a round trip later is lost (the reordering timer of RACK). Its receiver holds what is there, and waits for a word.
 
 use std::collections::VecDeque;
 
@@ -59,6 +62,8 @@ pub(super) struct Repair {
     longest_round_trip: Duration,
     /// There is no other link: what is late stands behind what else this one has to carry.
     is_alone: bool,
+    /// The newest that was acknowledged.
+    acknowledged: Option<Sequence>,
 }
 
 impl Default for Repair {
@@ -72,11 +77,17 @@ impl Default for Repair {
             tails: 0,
             longest_round_trip: Duration::ZERO,
             is_alone: false,
+            acknowledged: None,
         }
     }
 }
 
 impl Repair {
+    pub(super) fn on_acknowledged(&mut self, newest: Sequence) {
+        let newer = |before: &Sequence| before.is_newer_than(newest);
+        self.acknowledged = self.acknowledged.filter(newer).or(Some(newest));
+    }
+
     pub(super) fn reorder_trains_max(&self) -> usize {
         match self.lanes.is_empty() {
             true => REORDER_TRAINS_MAX,
@@ -110,8 +121,48 @@ impl Flight {
     /// One has been acknowledged that left so much later that this one should have been as well.
     pub(super) fn is_overtaken(&self, at: usize, by: usize) -> bool {
         let sent_at = |at: usize| self.records[at].sample.sent_at;
-        let apart = self.round_trip().unwrap_or_default() / 4 + OVERTAKEN_MIN;
-        sent_at(by).since(sent_at(at)) > apart
+        sent_at(by).since(sent_at(at)) > self.overtaken_by_max()
+    }
+
+    /// So much later one may leave that arrives sooner.
+    fn overtaken_by_max(&self) -> Duration {
+        self.round_trip().unwrap_or_default() / 4 + OVERTAKEN_MIN
+    }
+
+    /// Where the newest train stands that was acknowledged, if any is out before it.
+    fn acknowledged_at(&self) -> Option<usize> {
+        let first = self.next.minus(self.records.len() as u32);
+        let newest = self.repair.acknowledged?.distance_from(first);
+        usize::try_from(newest).ok()
+    }
+
+    /// When what is missing before the newest train that was acknowledged is lost, by an only link that does not reorder.
+    fn hole_due(&self) -> Option<Instant> {
+        let is_in_order = self.repair.reorder_trains_max == REORDER_TRAINS_MIN;
+        if !self.repair.is_alone || !is_in_order {
+            return None;
+        }
+        let before = self.acknowledged_at()?;
+        let mut holes = self.records.iter().take(before);
+        let is_hole = |record: &Record| Flight::may_be_tail(record, self.repair.lanes);
+        let has_hole = holes.any(is_hole);
+        has_hole.then(|| self.last_progress + self.overtaken_by_max())
+    }
+
+    /// What is missing is lost, if it is time.
+    pub fn give_up_holes(&mut self, now: Instant, release: &mut dyn FnMut(Buffer)) {
+        let is_due = self.hole_due().is_some_and(|due| due <= now);
+        let Some(newest) = self.acknowledged_at().filter(|_| is_due) else {
+            return;
+        };
+        let (is_clear, lost_before) = (!self.delivery.has_queue(), self.lost);
+        for at in 0..newest {
+            if Flight::may_be_tail(&self.records[at], self.repair.lanes) {
+                self.lose(at, (newest, is_clear), release);
+            }
+        }
+        self.count_lately(lost_before, 0, now);
+        self.forget_settled();
     }
 
     /// So soon after it left first what is lost may arrive, if the other links are as far.
@@ -201,12 +252,15 @@ impl Flight {
         now.since(self.records[at].sample.sent_at) > self.acknowledged_within()
     }
 
-    /// When a copy of the oldest trains under way goes by another link, if nothing is acknowledged.
+    /// When a copy of the oldest trains under way goes by another link, if nothing is acknowledged, or what is missing by this one.
     pub fn tail_due(&self) -> Option<Instant> {
         if !self.repairs() || self.in_flight == 0 {
             return None;
         }
         self.round_trip()?;
+        if let Some(due) = self.hole_due() {
+            return Some(due);
+        }
         let oldest = self
             .records
             .iter()

@@ -33,6 +33,7 @@ impl Resequencer {
     /// which nothing was taken.
     pub fn on_newest_sent(&mut self, newest: Sequence, now: Instant) {
         self.discard_unsent(newest, now);
+        self.forget_unsent(newest, now);
         let ahead = newest.next().distance_from(self.expected);
         let behind_max = match self.under_way.names_links() {
             true => 0,
@@ -86,6 +87,23 @@ impl Resequencer {
         }
     }
 
+    /// What a train told that its sender has not sent stands before all that it tells until it is there: gaps would be given up too early
+    /// meanwhile, and of lossless lanes nobody would know that there are copies. What was told since it began to say so has overtaken that.
+    fn forget_unsent(&mut self, newest: Sequence, now: Instant) {
+        if !self.under_way.told_by().is_newer_than(newest) {
+            self.untold_since = None;
+            return;
+        }
+        let since = *self.untold_since.get_or_insert(now);
+        if now.since(since) < BEHIND_FOR {
+            return;
+        }
+        self.untold_since = None;
+        if self.under_way.told_at() <= since {
+            self.under_way.restart_after(self.expected.minus(1));
+        }
+    }
+
     pub(super) fn move_to(&mut self, sequence: Sequence) {
         self.discarded += self.held_trains as u64;
         self.held.clear();
@@ -98,7 +116,9 @@ impl Resequencer {
         self.strays = 0;
         self.behind_since = None;
         self.unsent_since = None;
+        self.untold_since = None;
         self.given_up_to = None;
+        self.begins_after = None;
         self.after_gap = true;
     }
 }

@@ -55,6 +55,10 @@ impl Resequencer {
             let newer = |before: Sequence| before.is_newer_than(last);
             self.given_up_to = self.given_up_to.filter(|of| newer(*of)).or(Some(last));
             self.is_untouched = false;
+        } else if self.is_untouched && last.is_newer_than(self.expected.minus(WINDOW as u32)) {
+            // It would begin with that, if there are copies.
+            let newer = |before: &Sequence| before.is_newer_than(last);
+            self.begins_after = self.begins_after.filter(newer).or(Some(last));
         }
     }
 

@@ -149,6 +149,15 @@ fn what_left_before_its_sender_was_heard_comes_all_the_same_where_that_has_copie
         r.on_told(Sequence(6), core::iter::empty(), says, Instant::ZERO);
         assert_eq!(r.expected(), Sequence(6));
     }
+    // Another lane has gone on without 3, and does not wait for less than that any more.
+    let mut r = Resequencer::new(Sequence(5), 1 << 20, WAITS);
+    r.may_begin_earlier();
+    r.give_up_to(Sequence(3));
+    r.give_up_to(Sequence(2));
+    r.on_told(Sequence(5), core::iter::empty(), says, Instant::ZERO);
+    let refused = [5, 4, 3].map(|n| insert(&mut r, n, LINK, Instant::ZERO).err());
+    assert_eq!(refused, [None, None, Some(Refused::Late)]);
+    assert_eq!(drain(&mut r, Instant::ZERO), [4, 5]);
     // Of an older train than its sender had sent last, by a slower link.
     let mut r = Resequencer::new(Sequence(5), 1 << 20, WAITS);
     r.may_begin_earlier();

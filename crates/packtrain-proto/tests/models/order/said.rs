@@ -33,8 +33,8 @@ impl Order {
     }
 
     /// The newest train or marker that told of links.
-    fn told_by(&self) -> Sequence {
-        let mut events = self.present().iter().rev();
+    pub(super) fn told_by(&self) -> Sequence {
+        let mut events = self.told_lately().iter().rev();
         let told = events.find_map(|event| match event.what {
             What::Told { by, .. } => Some(by),
             _ => None,
@@ -45,7 +45,7 @@ impl Order {
     /// What the sender said by that, and by others of the same sequence, the last first: nobody knows which was sent last.
     fn told(&self) -> Vec<(&[(LinkId, Sequence)], Instant)> {
         let by = self.told_by();
-        let told = self.present().iter().rev();
+        let told = self.told_lately().iter().rev();
         let told = told.filter_map(|event| match &event.what {
             What::Told { by, links, .. } => Some((*by, &links[..], event.at)),
             _ => None,
@@ -89,7 +89,7 @@ impl Order {
 
     pub(super) fn passed_by(&self, link: LinkId) -> Option<Sequence> {
         // Each is newer than those before.
-        let mut events = self.present().iter().rev();
+        let mut events = self.told_lately().iter().rev();
         events.find_map(|event| match event.what {
             What::Passed { link: l, train, .. } if l == link => Some(train),
             _ => None,

@@ -138,3 +138,45 @@ fn of_the_end_of_a_burst_a_few_go_again_when_no_acknowledgement_comes_and_more_a
     assert_eq!((flight.lost_trains(), flight.copies()), (6, 0));
     assert_eq!(flight.in_doubt_for(next), None, "it has answered");
 }
+
+#[test]
+fn by_an_only_link_what_is_missing_before_one_that_came_is_lost_a_quarter_of_a_round_trip_later() {
+    let due_alone = |is_alone| {
+        let mut flight = repairing();
+        flight.set_repairs(
+            [LaneId::FIRST].into_iter().collect(),
+            Duration::ZERO,
+            is_alone,
+        );
+        let sent: Vec<u32> = (0..4)
+            .map(|_| send(&mut flight, Kind::New, at(200)).0)
+            .collect();
+        flight
+            .on_ack(&ack(sent[2], 0b10), at(204), &mut drop)
+            .unwrap();
+        let due = flight.tail_due().expect("the second and the last");
+        flight.give_up_holes(at(204), &mut drop);
+        assert_eq!(missing(&mut flight), [0u32; 0]);
+        flight.give_up_holes(due, &mut drop);
+        (due.since(at(204)), missing(&mut flight), flight)
+    };
+    let (after, lost, mut flight) = due_alone(true);
+    assert_eq!((after, lost.len(), flight.lost_trains()), (2 * MS, 1, 1));
+    // The last one stands behind what else there is to carry.
+    let after = flight.tail_due().expect("the last").since(at(204));
+    assert_eq!(after, (5 * MS * 5 / 4 + 3 * MS) * 2 + 10 * MS);
+    // It comes after all: a link that reorders.
+    let lost_one = flight.next_sequence().0 - 3;
+    flight
+        .on_ack(&ack(lost_one + 1, 0b11), at(207), &mut drop)
+        .unwrap();
+    let next = send(&mut flight, Kind::New, at(210));
+    send(&mut flight, Kind::New, at(210));
+    flight
+        .on_ack(&ack(next.0 + 1, 0), at(214), &mut drop)
+        .unwrap();
+    assert!(flight.tail_due().expect("missing").since(at(214)) > 10 * MS);
+    // A copy by another link is sent as soon for any that is late.
+    let (after, lost, _) = due_alone(false);
+    assert_eq!((after, lost.len()), (5 * MS * 5 / 4 + 3 * MS, 0));
+}

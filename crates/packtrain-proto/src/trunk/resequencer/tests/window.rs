@@ -99,6 +99,45 @@ fn what_its_sender_has_not_sent_leads_nobody_astray_once_it_has_said_so_for_a_wh
     }
 }
 
+/// Of a train, or a marker, whose sequence was altered on the way.
+#[test]
+fn what_its_sender_has_not_sent_tells_nothing_once_it_has_said_so_for_a_while() {
+    let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+    let other = LinkId(1);
+    let come = |r: &mut Resequencer, (n, link): (u32, LinkId), at: u64| {
+        let taken = r.insert(Sequence(n), Some(link), train(n), 0, ms(at));
+        taken.expect("there is room");
+        drain(r, ms(at))
+    };
+    for (is_marker, told_again) in [(false, false), (true, false), (true, true)] {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+        told_at(&mut r, 1, &[(other, 1)], ms(0));
+        assert_eq!(come(&mut r, (1, LINK), 0), [1]);
+        told_at(&mut r, 1025, &[], ms(10));
+        match is_marker {
+            true => r.note(LINK, Sequence(1025), ms(10)),
+            false => assert_eq!(come(&mut r, (1025, LINK), 10), [] as [u32; 0]),
+        }
+        r.on_newest_sent(Sequence(1), ms(20));
+        r.on_newest_sent(Sequence(1), ms(1000));
+        if told_again {
+            // The hellos are overtaken by what was sent since.
+            told_at(&mut r, 1025, &[], ms(1010));
+        }
+        r.on_newest_sent(Sequence(1), ms(2000));
+        // 3 is under way by the other link.
+        told_at(&mut r, 4, &[(other, 3)], ms(2001));
+        assert_eq!(come(&mut r, (2, other), 2001), [2]);
+        assert_eq!(come(&mut r, (4, LINK), 2001), [] as [u32; 0]);
+        let waits = drain(&mut r, ms(2001) + WAIT_MAX).is_empty();
+        assert_eq!(waits, !told_again, "marker: {is_marker}");
+        if waits {
+            assert_eq!(come(&mut r, (3, other), 2100), [3, 4]);
+            assert_eq!((r.stats.gaps, r.stats.reordered), (0, 0));
+        }
+    }
+}
+
 #[test]
 fn a_window_led_astray_by_one_false_sequence_comes_back() {
     let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
