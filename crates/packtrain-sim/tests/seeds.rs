@@ -319,6 +319,8 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(2132, mesh::run).err(), None);
     // Two links came up on a switch that let nothing pass, and a frame for somebody unknown went by both. It was the checker that did not see it.
     assert_eq!(try_seed(2850, mesh::run).err(), None);
+    // The last piece of a frame and the first of another one of its flow went in one train. It was the checker that took it for that one's.
+    assert_eq!(try_seed(1452, links::run_carrier_cuts).err(), None);
 }
 
 fn single_seed() -> bool {
