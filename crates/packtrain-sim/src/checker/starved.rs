@@ -11,7 +11,7 @@
 //! engine's classifier gives them. An engine drops frames, and does not say which. It says how many wait: while there are fewer than
 //! are known here, a flow that may be gone altogether is asked about no more, and what left before it counts anew from then on.
 //!
-//! Not asked: between flows that go by different links, or twice and once; where each flow keeps to one of several links; a train that
+//! Not asked: between flows that go by different links, or twice and once, nor of one of which some frames do and others not; where each flow keeps to one of several links; a train that
 //! leaves while as many frames are under way in pieces as may be, for others let their turns pass then; what goes again; what goes to hosts without
 //! packtrain, and what goes past the engine; from when classes change that say which way flows go, or an end begins anew,
 //! until nothing waits.

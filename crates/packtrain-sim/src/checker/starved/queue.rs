@@ -34,6 +34,16 @@ enum Bands {
     Several,
 }
 
+impl Bands {
+    fn with(self, band: Band) -> Bands {
+        match self {
+            Bands::None => Bands::One(band),
+            Bands::One(one) if one == band => self,
+            _ => Bands::Several,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub what: Identity,
@@ -56,6 +66,8 @@ struct Before {
 struct Flow {
     bucket: u32,
     waiting: VecDeque<Waiting>,
+    /// Of those, since none waited.
+    bands: Bands,
     before: Vec<Before>,
     /// Some of that went ahead of all.
     some_ahead: bool,
@@ -109,16 +121,13 @@ pub(super) struct Rules {
 
 impl Queue {
     pub fn push(&mut self, bucket: u32, waiting: Waiting) {
-        self.bands = match self.bands {
-            Bands::None => Bands::One(waiting.band),
-            Bands::One(band) if band == waiting.band => self.bands,
-            _ => Bands::Several,
-        };
+        self.bands = self.bands.with(waiting.band);
         let known = self.flows.iter().position(|flow| flow.bucket == bucket);
         let at = known.unwrap_or_else(|| {
             self.flows.push(Flow {
                 bucket,
                 waiting: VecDeque::new(),
+                bands: Bands::None,
                 before: Vec::new(),
                 some_ahead: false,
                 owed: 0,
@@ -132,7 +141,9 @@ impl Queue {
         if flow.waiting.is_empty() {
             flow.anew();
             flow.sent = 0;
+            flow.bands = Bands::None;
         }
+        flow.bands = flow.bands.with(waiting.band);
         flow.waiting.push_back(waiting);
     }
 
@@ -256,6 +267,10 @@ impl Queue {
                 flow.is_new = false;
                 continue;
             }
+            if flow.may_be_of_another(head.band) {
+                flow.anew();
+                continue;
+            }
             let first = flow.waiting.front();
             if !first.is_some_and(|first| first.band == head.band && first.to_it_alone) {
                 continue;
@@ -306,6 +321,15 @@ impl Queue {
 impl Flow {
     fn has(&self, what: Identity) -> bool {
         self.waiting.iter().any(|one| is_same(one.what, what))
+    }
+
+    /// Whether its head may be of another band than this, and of this: whichever is the first that was not dropped. An engine has it among those
+    /// of that one's band.
+    fn may_be_of_another(&self, band: Band) -> bool {
+        let is_of = |one: &Waiting| one.band == band;
+        self.bands == Bands::Several
+            && self.waiting.iter().any(is_of)
+            && !self.waiting.iter().all(is_of)
     }
 
     /// From now on its head waits.

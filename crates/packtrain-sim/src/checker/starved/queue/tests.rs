@@ -172,6 +172,28 @@ fn queued(pool: &mut BufferPool, flow: u16, len: usize, urgent: bool) -> QueuedF
 }
 
 #[test]
+fn of_a_flow_whose_head_may_be_of_another_band_nothing_is_asked_until_it_may_not() {
+    let twice = |n: u32| Waiting {
+        band: Band {
+            via: Via::default(),
+            twice: true,
+        },
+        ..waiting(frame(2, n), false)
+    };
+    let served_before = |is_mixed: bool| {
+        let mut queue = queue(&[(1, 90), (2, 2)]);
+        assert_eq!(take(&mut queue, frame(2, 0), 1000), Ok(()));
+        if is_mixed {
+            queue.push(2, twice(2));
+        }
+        queue.look(91 + usize::from(is_mixed));
+        (0..90).position(|n| take(&mut queue, frame(1, n), 1000).is_err())
+    };
+    assert_eq!(served_before(false), Some(13));
+    assert_eq!(served_before(true), None, "its first may have been dropped");
+}
+
+#[test]
 fn a_piece_is_of_the_frame_that_it_began_as_whatever_began_since() {
     let mut queue = queue(&[(1, 3), (2, 1)]);
     let first = |piece| Part {
