@@ -159,6 +159,10 @@ impl StationsBehind {
         room
     }
 
+    pub fn contains(&self, address: MacAddr) -> bool {
+        self.stations.contains_key(&address)
+    }
+
     pub fn expire(&mut self, now: Instant) {
         let age_max = self.age_max;
         self.stations.retain(|_, heard| now.since(*heard) < age_max);

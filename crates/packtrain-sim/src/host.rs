@@ -267,7 +267,7 @@ impl Host {
             }
             None => frame,
         };
-        world.checkers.came(self.station, &frame);
+        world.checkers.came(self.station, port, &frame);
         let frames = match &mut self.saboteur {
             Some(saboteur) => saboteur.incoming(frame),
             None => vec![frame],
@@ -346,8 +346,7 @@ impl Host {
     fn handle(&mut self, incoming: Incoming, now: Instant, checkers: &mut Checkers) {
         match incoming {
             Incoming::FromHost(frame) => {
-                let up = self.links.iter().filter(|link| link.state.carrier);
-                let mtu = up.map(|link| link.state.mtu).min();
+                let mtu = self.shortest_home(&frame, now);
                 let what = checkers.taken_in(self.station, (&frame, mtu), now);
                 let frames = match (&mut self.saboteur, what) {
                     (Some(saboteur), Some(what)) => saboteur.from_host(frame, what),

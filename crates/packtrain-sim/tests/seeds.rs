@@ -319,6 +319,12 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(2132, mesh::run).err(), None);
     // Two links came up on a switch that let nothing pass, and a frame for somebody unknown went by both. It was the checker that did not see it.
     assert_eq!(try_seed(2850, mesh::run).err(), None);
+    // The last piece of a frame and the first of another one of its flow went in one train. It was the checker that took it for that one's.
+    assert_eq!(try_seed(1452, links::run_carrier_cuts).err(), None);
+    // Two links came up again, and what a station behind a bridge said by the first came back by the second, which was settling.
+    assert_eq!(try_seed(10061, mesh::run).err(), None);
+    // A train whose sequence was altered was waited for ten seconds, and what had begun behind it as long again. It was the checker that did not wait.
+    assert_eq!(try_seed(20047, pair::run).err(), None);
 }
 
 fn single_seed() -> bool {

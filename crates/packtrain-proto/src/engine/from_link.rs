@@ -10,6 +10,7 @@ use crate::duplicates::New;
 use crate::gso;
 use crate::offload::Offload;
 use crate::peer_table::Owner;
+use crate::segments::Standing;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
@@ -426,7 +427,13 @@ impl Engine {
             source,
             ..
         } = header;
-        if source == self.config.address {
+        // Of a link that settles it is not known yet whether what leaves by another one comes back there, also of those behind us.
+        let may_come_back = || {
+            self.segments.standing(link) == Standing::Settling
+                && destination != self.config.address
+                && self.stations_behind.contains(source)
+        };
+        if source == self.config.address || may_come_back() {
             return self.drop_frame(frame, DropReason::OwnEcho);
         }
         let own_link = self.link(link).map(|known| known.state.address);

@@ -2,7 +2,7 @@
 //! no segment sees a `pt0` behind two ports.
 
 use crate::segments::{Bed, Cable, PLAIN, frame_to, group_frame, host, pt0};
-use packtrain_proto::config::LinkId;
+use packtrain_proto::config::{Config, LinkId};
 use packtrain_proto::engine::Event;
 use packtrain_proto::gso;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
@@ -221,6 +221,30 @@ fn a_plain_host_on_the_second_segment_is_looked_for_everywhere_found_and_spoken_
     bed.send(A, &frame_to(PLAIN, pt0(A), 4));
     bed.run(10 * MS);
     assert_eq!(bed.plain_sent(0, PLAIN), 2);
+}
+
+#[test]
+fn what_a_station_behind_says_does_not_come_back_by_a_link_that_settles() {
+    let ends = [(A, 0), (A, 1), (B, 0)];
+    let in_a_bridge = |config: &mut Config| config.promiscuous = true;
+    let mut bed = Bed::with(2, &[Cable::of(&ends)], in_a_bridge);
+    let behind = MacAddr([2, 0x99, 0, 0, 0, 1]);
+    let says = |from, word| frame_to(MacAddr::BROADCAST, from, word);
+    bed.send(A, &says(behind, 1));
+    bed.run(500 * MS);
+    assert_eq!((bed.homes(A), bed.out[B].len()), (vec![0], 1));
+    for carrier in [false, true] {
+        bed.set_carrier(A, 0, carrier);
+        bed.set_carrier(A, 1, carrier);
+    }
+    // No hello has come back yet: of the second link nobody knows whose segment it is on.
+    let before = bed.seen(A).drops.get(DropReason::OwnEcho);
+    bed.inject(A, 1, &says(behind, 2));
+    bed.inject(A, 1, &says(PLAIN, 3));
+    let after = bed.seen(A).drops.get(DropReason::OwnEcho);
+    assert_eq!(after, before + 1);
+    bed.run(10 * MS);
+    assert_eq!(bed.out[A], [says(PLAIN, 3)], "others are heard there");
 }
 
 #[test]

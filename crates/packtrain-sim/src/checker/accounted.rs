@@ -134,8 +134,8 @@ pub struct Accounted {
     sent: u64,
     lost_items: u64,
     lost_as_they_are: BTreeSet<(u16, u32)>,
-    /// Longer than one of their host's links took.
-    longer_than_a_link: BTreeSet<(u16, u32)>,
+    /// Longer than one of their host's links took by which it would have gone to a segment.
+    longer_than_a_home: BTreeSet<(u16, u32)>,
     /// Coded trains that came damaged, and the frames that began in them.
     damaged_trains: u64,
     damaged: BTreeSet<(u16, u32)>,
@@ -152,7 +152,7 @@ impl Accounted {
             sent: 0,
             lost_items: 0,
             lost_as_they_are: BTreeSet::new(),
-            longer_than_a_link: BTreeSet::new(),
+            longer_than_a_home: BTreeSet::new(),
             damaged_trains: 0,
             damaged: BTreeSet::new(),
             direct: BTreeMap::new(),
@@ -218,15 +218,15 @@ impl Accounted {
         }
     }
 
-    /// A host hands it to its engine, while one of its links takes no frame so long.
-    pub fn is_longer_than_a_link(&mut self, what: Identity) {
-        self.longer_than_a_link.insert((what.flow, what.sequence));
+    /// A host hands it to its engine, while one of its homes takes no frame so long.
+    pub fn is_longer_than_a_home(&mut self, what: Identity) {
+        self.longer_than_a_home.insert((what.flow, what.sequence));
     }
 
     /// It was too long for a segment when it was handed over, and has gone to none as it is: to whom it was for by trains, if it was for all.
     pub fn went_by_trains_for_its_length(&self, what: Identity) -> bool {
         let is_long = self
-            .longer_than_a_link
+            .longer_than_a_home
             .contains(&(what.flow, what.sequence));
         is_long && self.as_it_is(what).is_none()
     }
@@ -445,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_that_is_too_long_for_a_link_has_gone_by_trains_unless_it_went_as_it_is() {
+    fn a_frame_that_is_too_long_for_a_home_has_gone_by_trains_unless_it_went_as_it_is() {
         let what = |sequence| Identity {
             flow: 0,
             sequence,
@@ -453,8 +453,8 @@ mod tests {
         };
         let mut accounted = Accounted::new(1);
         (0..3).for_each(|sequence| accounted.sent(0, sequence, Instant::ZERO));
-        accounted.is_longer_than_a_link(what(1));
-        accounted.is_longer_than_a_link(what(2));
+        accounted.is_longer_than_a_home(what(1));
+        accounted.is_longer_than_a_home(what(2));
         accounted.went_as_it_is(what(2), 0, (true, false), Instant::ZERO);
         let by_trains = |sequence| accounted.went_by_trains_for_its_length(what(sequence));
         assert_eq!([0, 1, 2].map(by_trains), [false, true, false]);

@@ -30,6 +30,7 @@ impl Checkers {
         let header = frame.header();
         if header.destination == MacAddr::HELLO {
             self.echoes.said(station, port, header.source, now);
+            self.starved.hello(station, header.source);
         }
         if header.ether_type == ether_type::PACKTRAIN {
             return self.message_transmitted(station, frame, now);

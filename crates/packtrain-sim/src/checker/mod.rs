@@ -271,13 +271,13 @@ impl Checkers {
     }
 
     /// A frame has come to a host, by a link.
-    pub fn came(&mut self, station: StationId, frame: &Frame) {
+    pub fn came(&mut self, station: StationId, port: PortId, frame: &Frame) {
         if self.only_hand_on() {
             return;
         }
         let header = frame.header();
         if header.destination == MacAddr::HELLO {
-            self.echoes.came(station, header.source);
+            self.echoes.came(station, port, header.source);
         }
         if header.ether_type == ether_type::PACKTRAIN {
             return;
@@ -388,7 +388,7 @@ impl Checkers {
         self.starved.look(station, for_station);
     }
 
-    /// An engine is given a frame by its host, whose links take such of `mtu` bytes, the least of them. Of which flow it is, and how it is
+    /// An engine is given a frame by its host, whose homes take such of `mtu` bytes, the least of them. Of which flow it is, and how it is
     /// to be treated.
     pub fn taken_in(
         &mut self,
@@ -401,7 +401,7 @@ impl Checkers {
         }
         let what = identify(&frame.bytes, &self.flows)?;
         if mtu.is_some_and(|mtu| frame.payload_bytes_max() > usize::from(mtu)) {
-            self.accounted.is_longer_than_a_link(what);
+            self.accounted.is_longer_than_a_home(what);
         }
         let to = self.flows[usize::from(what.flow)].to;
         let pack = self.held_within.came(station, frame, (what, to), now);

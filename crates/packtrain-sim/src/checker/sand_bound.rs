@@ -3,7 +3,8 @@
 //! Nothing overtakes on a link, so what a frame waits for that comes now is what stands there, and what stands there is what the engine put
 //! there. Looked at when it gives a train, or a frame with its mark: what stood before has to be less than the bound allows at the link's
 //! measured rate, and what is given no longer than a third of that. Of both less than three packets, and one, is never asked for.
-//! An owner that is late may need more to keep a link busy, and its engine says so: a millisecond then, whatever the bound is.
+//! An owner that is late may need more to keep a link busy, and its engine says so: then what is given may be as long as in a millisecond, for
+//! the host may have made it before it was told, and as much may stand as the engine says to need, up to that.
 //!
 //! What cards fill short frames up with is known to an engine when it is told of the queue, and is not counted before.
 //!
@@ -33,12 +34,15 @@ pub fn check(
     };
     let rate = rate_bps / 8 * RATE_TOLERANCE_PERCENT / 100;
     let takes = |time: Duration| (time.as_nanos() * u128::from(rate) / 1_000_000_000) as usize;
-    let waits = match said.is_late {
+    let late = match said.is_late {
         true => bound.max(SAND_DELAY_LATE_MAX),
         false => bound,
     };
-    let longest_max = takes(waits / 3).max(PACKET_MAX);
-    let standing_max = takes(waits).max(FRAMES_MIN * PACKET_MAX) + MESSAGES;
+    let needed = said
+        .waits_max
+        .map_or(late, |needed| needed.clamp(bound, late));
+    let longest_max = takes(late / 3).max(PACKET_MAX);
+    let standing_max = takes(needed).max(FRAMES_MIN * PACKET_MAX) + MESSAGES;
     if len > longest_max {
         return Err(format!(
             "{len} bytes went at once, of {longest_max} that may"
@@ -73,6 +77,18 @@ mod tests {
         assert!(!is_well(0, 10_500, &said(1000, false)));
         assert!(is_well(150_000, 1514, &said(1000, true)));
         assert!(!is_well(160_000, 1514, &said(1000, true)));
+        // It needed that for a moment, and no longer so much.
+        let no_more = LinkSand {
+            waits_max: Some(Duration::from_micros(400)),
+            ..said(1000, true)
+        };
+        assert!(is_well(60_000, 52_000, &no_more));
+        assert!(!is_well(66_000, 1514, &no_more));
+        let lies = LinkSand {
+            waits_max: Some(Duration::from_secs(1)),
+            ..said(1000, false)
+        };
+        assert!(!is_well(34_500, 1514, &lies));
         // 10 Mbit/s: packets are never cut, and three may stand.
         assert!(is_well(7570, 1514, &said(10, false)));
         assert!(!is_well(7571, 1514, &said(10, false)));

@@ -11,8 +11,8 @@
 //! engine's classifier gives them. An engine drops frames, and does not say which. It says how many wait: while there are fewer than
 //! are known here, a flow that may be gone altogether is asked about no more, and what left before it counts anew from then on.
 //!
-//! Not asked: between flows that go by different links, or twice and once; where each flow keeps to one of several links; a train that
-//! leaves while as many frames are under way in pieces as may be, for others let their turns pass then; what goes to hosts without
+//! Not asked: between flows that go by different links, or twice and once, nor of one of which some frames do and others not; where each flow keeps to one of several links; a train that
+//! leaves while as many frames are under way in pieces as may be, for others let their turns pass then; what goes again; what goes to hosts without
 //! packtrain, and what goes past the engine; from when classes change that say which way flows go, or an end begins anew,
 //! until nothing waits.
 
@@ -50,7 +50,7 @@ struct Station {
 pub struct Starved {
     /// Those that have packtrain.
     stations: Vec<Option<Station>>,
-    /// To whom trains to these go.
+    /// Whose links these are: trains to them go there.
     addresses: Vec<(MacAddr, StationId)>,
 }
 
@@ -154,7 +154,14 @@ impl Starved {
         queue.take(flow, leaving, rules)
     }
 
-    /// A train leaves; `plain`: as it is when it is not coded.
+    /// A station says hello by a link of this address: what goes there is for it, also where nothing begins in it that would say so.
+    pub fn hello(&mut self, station: StationId, address: MacAddr) {
+        if !self.addresses.iter().any(|(of, _)| *of == address) {
+            self.addresses.push((address, station));
+        }
+    }
+
+    /// A train leaves; `plain`: as it is when it is not coded. What goes again has been seen before.
     pub fn left_in_train(
         &mut self,
         station: StationId,
@@ -164,29 +171,22 @@ impl Starved {
         let Some(one) = &mut self.stations[station.0] else {
             return Ok(());
         };
-        // When it was made, nobody sees: what a link was to take that has gone goes by another one, and has not been seen before.
-        let goes_again = inside::goes_again(plain);
-        let known = self.addresses.iter().find(|(of, _)| *of == to);
-        let mut peer = known.map(|(_, station)| *station);
+        if inside::goes_again(plain) {
+            return Ok(());
+        }
         let rules = one.rules();
-        let mut passes = goes_again;
+        let known = self.addresses.iter().find(|(of, _)| *of == to);
+        let Some(queue) = known.map(|(_, peer)| &mut one.queues[peer.0]) else {
+            return Ok(());
+        };
+        let mut passes = false;
         for part in inside::parts(plain) {
             let start = match &part.place {
                 Place::Whole { start } | Place::First { start, .. } => Some(&start[..]),
                 Place::Next { .. } => None,
             };
             let what = start.and_then(|start| identify(start, sources));
-            if peer.is_none()
-                && let Some(Recipient::Station(is)) = what.map(|w| sources[usize::from(w.flow)].to)
-            {
-                self.addresses.push((to, is));
-                peer = Some(is);
-            }
-            let Some(queue) = peer.map(|peer| &mut one.queues[peer.0]) else {
-                continue;
-            };
             passes |= queue.turns_pass();
-            let start = start.filter(|_| !goes_again);
             if let Some((flow, what, done)) = queue.which(&part, start, what) {
                 queue.train_was_last = true;
                 let leaving = Leaving {
@@ -220,5 +220,63 @@ impl Station {
             quantum: self.quantum,
             short_first: self.short_first,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::flow::tests::one_of_each;
+    use packtrain_proto::config::NodeId;
+
+    const FROM: StationId = StationId(0);
+    const TO: StationId = StationId(1);
+    const LINKS: [MacAddr; 2] = [MacAddr([2, 0, 0, 0, 1, 0]), MacAddr([2, 0, 0, 0, 1, 1])];
+
+    /// With one subframe: its kind, its position, and what it carries.
+    fn train(flags: u8, kind: u8, position: [usize; 2], payload: &[u8]) -> Vec<u8> {
+        let mut train = vec![0; 14];
+        train.extend([0x11, flags]);
+        train.extend([0; 14]);
+        train.push(kind);
+        train.extend((payload.len() as u16).to_be_bytes());
+        train.extend(position.iter().flat_map(|&n| (n as u16).to_be_bytes()));
+        train.extend(payload);
+        train
+    }
+
+    #[test]
+    fn pieces_count_by_whichever_link_they_go_and_what_goes_again_does_not() {
+        const REPLAY: u8 = 0x04;
+        let flows = one_of_each();
+        let is_plain_ip = |flow: &&Source| {
+            let kind = flow.frame(0).header().ether_type;
+            kind == packtrain_proto::wire::ethernet::ether_type::IPV4
+        };
+        let flow = flows.iter().find(is_plain_ip).expect("there is one");
+        let mut starved = Starved::new(2);
+        starved.begins(FROM, &Config::new(NodeId(1), flow.source));
+        for sequence in [0, 1] {
+            let frame = flow.frame(sequence);
+            let what = identify(&frame.bytes, &flows).expect("it says so");
+            starved.came(FROM, &frame, (what, Recipient::Station(TO)));
+        }
+        let payload = &flow.frame(0).bytes[14..];
+        let (len, half) = (payload.len(), payload.len() / 2);
+        let first = train(0, 2, [7, len], &payload[..half]);
+        let rest = |flags| train(flags, 3, [7, half], &payload[half..]);
+        let left = |starved: &mut Starved, to, train: &[u8]| {
+            let all = starved.left_in_train(FROM, (to, train), &flows);
+            assert_eq!(all, Ok(()));
+            let queue = &starved.stations[FROM.0].as_ref().unwrap().queues[TO.0];
+            (queue.waiting(), queue.is_under_way(7))
+        };
+        assert_eq!(left(&mut starved, LINKS[0], &first), (2, false), "whose?");
+        for link in LINKS {
+            starved.hello(TO, link);
+        }
+        assert_eq!(left(&mut starved, LINKS[0], &first), (2, true));
+        assert_eq!(left(&mut starved, LINKS[1], &rest(REPLAY)), (2, true));
+        assert_eq!(left(&mut starved, LINKS[1], &rest(0)), (1, false));
     }
 }

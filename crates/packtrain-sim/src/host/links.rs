@@ -10,6 +10,7 @@ use super::{Host, HostLink, World};
 use crate::announcement;
 use crate::checker::Checkers;
 use crate::checker::work_conserving::LinkSeen;
+use crate::frame::Frame;
 use crate::net::network::{Network, PortId};
 
 impl Host {
@@ -203,6 +204,21 @@ impl Host {
             world.checkers.look_at_link(link, &snapshot, &lines, now);
         }
         world.checkers.look_for_dead(&links, &snapshot, now);
+    }
+
+    /// The MTU of the link that takes least, of those by which a frame for all goes. What all links take is not asked about further.
+    pub(super) fn shortest_home(&self, frame: &Frame, now: Instant) -> Option<u16> {
+        let up = || self.links.iter().filter(|link| link.state.carrier);
+        let least = up().map(|link| link.state.mtu).min()?;
+        if frame.payload_bytes_max() <= usize::from(least) {
+            return Some(least);
+        }
+        let homes = self.engine.snapshot(now).links;
+        let is_home = |link: &HostLink| homes.iter().any(|home| home.home && home.id == link.id);
+        let has_home = |segment| up().any(|link| link.port.segment == segment && is_home(link));
+        // Where it is not known yet which one is, it may become any.
+        let may_be = |link: &&HostLink| is_home(link) || !has_home(link.port.segment);
+        up().filter(may_be).map(|link| link.state.mtu).min()
     }
 
     /// Nothing may be lost, and so nothing leaves of which there is no room for a copy.

@@ -134,6 +134,9 @@ const PROBES: u32 = 32;
 /// Of them, those that may be lost where sequences were altered unnoticed on the way: a receiver
 /// that was led astray needs some trains to find back.
 const PROBES_ASTRAY: u32 = 20;
+/// A train whose sequence was altered counts as arrived, and is waited for as long as it might go again where nothing may be lost. Then those
+/// behind it come, and what has begun in them is waited for as long.
+const ASTRAY_MAX: Duration = Duration::from_secs(20);
 /// Between two probes of one flow.
 const PROBE_GAP: Duration = Duration::from_millis(40);
 
@@ -221,9 +224,20 @@ impl Experiment {
             })
     }
 
+    /// Of trains of which nothing may be lost, some may be sought where they are not.
+    fn has_what_went_astray(&self) -> bool {
+        let checkers = &self.simulator.checkers;
+        let mut stations = (0..self.simulator.stations.len()).map(StationId);
+        checkers.faults().alters && stations.any(|station| checkers.lets_nothing_be_lost(station))
+    }
+
     /// Waits until everything has drained, and objects if it does not.
     fn rest(&mut self) {
-        let end = self.simulator.now() + self.drain_max;
+        let lasts = match self.has_what_went_astray() {
+            true => ASTRAY_MAX,
+            false => Duration::ZERO,
+        };
+        let end = self.simulator.now() + self.drain_max + lasts;
         if !self.faultless {
             // Who missed three hellos finds out only now; and false claims of who is behind whom,
             // altered on the way, hold as long.

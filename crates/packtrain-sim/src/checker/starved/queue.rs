@@ -34,6 +34,16 @@ enum Bands {
     Several,
 }
 
+impl Bands {
+    fn with(self, band: Band) -> Bands {
+        match self {
+            Bands::None => Bands::One(band),
+            Bands::One(one) if one == band => self,
+            _ => Bands::Several,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub what: Identity,
@@ -56,6 +66,8 @@ struct Before {
 struct Flow {
     bucket: u32,
     waiting: VecDeque<Waiting>,
+    /// Of those, since none waited.
+    bands: Bands,
     before: Vec<Before>,
     /// Some of that went ahead of all.
     some_ahead: bool,
@@ -84,6 +96,7 @@ pub(super) struct Leaving {
 struct Begun {
     piece: u16,
     flow: usize,
+    what: Identity,
     next: usize,
     of: usize,
 }
@@ -93,8 +106,6 @@ struct Begun {
 pub(super) struct Queue {
     flows: Vec<Flow>,
     begun: Vec<Begun>,
-    /// The number of the pieces of the last that was begun.
-    last_begun: Option<u16>,
     /// Whether the last that left was in a train: then who is empty has been forgotten, of those of its band.
     pub train_was_last: bool,
     bands: Bands,
@@ -110,16 +121,13 @@ pub(super) struct Rules {
 
 impl Queue {
     pub fn push(&mut self, bucket: u32, waiting: Waiting) {
-        self.bands = match self.bands {
-            Bands::None => Bands::One(waiting.band),
-            Bands::One(band) if band == waiting.band => self.bands,
-            _ => Bands::Several,
-        };
+        self.bands = self.bands.with(waiting.band);
         let known = self.flows.iter().position(|flow| flow.bucket == bucket);
         let at = known.unwrap_or_else(|| {
             self.flows.push(Flow {
                 bucket,
                 waiting: VecDeque::new(),
+                bands: Bands::None,
                 before: Vec::new(),
                 some_ahead: false,
                 owed: 0,
@@ -133,7 +141,9 @@ impl Queue {
         if flow.waiting.is_empty() {
             flow.anew();
             flow.sent = 0;
+            flow.bands = Bands::None;
         }
+        flow.bands = flow.bands.with(waiting.band);
         flow.waiting.push_back(waiting);
     }
 
@@ -143,11 +153,7 @@ impl Queue {
         let is_first = |flow: &Flow| flow.waiting.front().is_some_and(is_it);
         let firsts = self.flows.iter().position(is_first);
         // Those before it may have been dropped.
-        let any = || {
-            self.flows
-                .iter()
-                .position(|flow| flow.waiting.iter().any(is_it))
-        };
+        let any = || self.flows.iter().position(|flow| flow.has(what));
         firsts.or_else(any)
     }
 
@@ -160,6 +166,16 @@ impl Queue {
         self.flows.is_empty()
     }
 
+    /// Frames of which not all has been seen leaving.
+    pub fn waiting(&self) -> usize {
+        self.flows.iter().map(|flow| flow.waiting.len()).sum()
+    }
+
+    #[cfg(test)]
+    pub fn is_under_way(&self, piece: u16) -> bool {
+        self.begun.iter().any(|begun| begun.piece == piece)
+    }
+
     /// The first that waits of a flow of the workload.
     fn first_of(&self, source: u16) -> Option<(usize, Identity)> {
         let flows = self.flows.iter().enumerate();
@@ -170,7 +186,7 @@ impl Queue {
         firsts.next()
     }
 
-    /// Of which flow a part is, which frame, and whether that ends with it; `None`: of none that waits, or it has left before.
+    /// Of which flow a part is, which frame, and whether that ends with it; `None`: of none that waits, or none of which the first piece was seen.
     pub fn which(
         &mut self,
         part: &Part,
@@ -180,20 +196,18 @@ impl Queue {
         match part.place {
             Place::Whole { .. } => Some((self.find(what?)?, what?, true)),
             Place::First { piece, of, .. } => {
-                let is_again = self.last_begun == Some(piece);
-                let is_under_way = self.begun.iter().any(|begun| begun.piece == piece);
-                if is_again || is_under_way {
+                if self.begun.iter().any(|begun| begun.piece == piece) {
                     return None;
                 }
                 let (flow, what) = match what {
                     Some(what) => (self.find(what)?, what),
                     None => self.first_of(source_of(start?)?)?,
                 };
-                self.last_begun = Some(piece);
                 let next = part.len;
                 self.begun.push(Begun {
                     piece,
                     flow,
+                    what,
                     next,
                     of,
                 });
@@ -204,12 +218,14 @@ impl Queue {
                 let place = begun.position(|one| one.piece == piece && at >= one.next)?;
                 let begun = &mut self.begun[place];
                 begun.next = at + part.len;
-                let (flow, done) = (begun.flow, begun.next >= begun.of);
+                let (flow, what) = (begun.flow, begun.what);
+                let done = begun.next >= begun.of;
                 if done {
                     self.begun.remove(place);
                 }
-                let head = self.flows[flow].waiting.front()?;
-                Some((flow, head.what, done))
+                // Which one it is was a guess perhaps, and a later one of its flow has left.
+                let waits = self.flows[flow].has(what);
+                waits.then_some((flow, what, done))
             }
         }
     }
@@ -251,6 +267,10 @@ impl Queue {
                 flow.is_new = false;
                 continue;
             }
+            if flow.may_be_of_another(head.band) {
+                flow.anew();
+                continue;
+            }
             let first = flow.waiting.front();
             if !first.is_some_and(|first| first.band == head.band && first.to_it_alone) {
                 continue;
@@ -273,15 +293,13 @@ impl Queue {
     }
 
     pub fn look(&mut self, waiting: usize) {
-        let known: usize = self.flows.iter().map(|flow| flow.waiting.len()).sum();
+        let known = self.waiting();
         let gone = known.saturating_sub(waiting);
         // More than are known here: some had waited elsewhere, for a peer that was not up.
         self.is_unknown |= known < waiting;
         if waiting == 0 {
             self.is_unknown = false;
             self.begun.clear();
-            // Who has lost its peer counts pieces anew for the next.
-            self.last_begun = None;
         }
         let is_one_band = self.bands != Bands::Several;
         let all_forgotten = waiting == 0 && self.train_was_last && is_one_band;
@@ -301,6 +319,19 @@ impl Queue {
 }
 
 impl Flow {
+    fn has(&self, what: Identity) -> bool {
+        self.waiting.iter().any(|one| is_same(one.what, what))
+    }
+
+    /// Whether its head may be of another band than this, and of this: whichever is the first that was not dropped. An engine has it among those
+    /// of that one's band.
+    fn may_be_of_another(&self, band: Band) -> bool {
+        let is_of = |one: &Waiting| one.band == band;
+        self.bands == Bands::Several
+            && self.waiting.iter().any(is_of)
+            && !self.waiting.iter().all(is_of)
+    }
+
     /// From now on its head waits.
     fn anew(&mut self) {
         self.before.clear();

@@ -171,6 +171,68 @@ fn queued(pool: &mut BufferPool, flow: u16, len: usize, urgent: bool) -> QueuedF
     }
 }
 
+#[test]
+fn of_a_flow_whose_head_may_be_of_another_band_nothing_is_asked_until_it_may_not() {
+    let twice = |n: u32| Waiting {
+        band: Band {
+            via: Via::default(),
+            twice: true,
+        },
+        ..waiting(frame(2, n), false)
+    };
+    let served_before = |is_mixed: bool| {
+        let mut queue = queue(&[(1, 90), (2, 2)]);
+        assert_eq!(take(&mut queue, frame(2, 0), 1000), Ok(()));
+        if is_mixed {
+            queue.push(2, twice(2));
+        }
+        queue.look(91 + usize::from(is_mixed));
+        (0..90).position(|n| take(&mut queue, frame(1, n), 1000).is_err())
+    };
+    assert_eq!(served_before(false), Some(13));
+    assert_eq!(served_before(true), None, "its first may have been dropped");
+}
+
+#[test]
+fn a_piece_is_of_the_frame_that_it_began_as_whatever_began_since() {
+    let mut queue = queue(&[(1, 3), (2, 1)]);
+    let first = |piece| Part {
+        place: Place::First {
+            start: Vec::new(),
+            piece,
+            of: 5000,
+        },
+        len: 1400,
+    };
+    let next = |piece, at, len| Part {
+        place: Place::Next { piece, at },
+        len,
+    };
+    let which = |queue: &mut Queue, part: &Part, what| {
+        let found = queue.which(part, Some(&[]), what);
+        found.map(|(_, what, done)| (what.flow, what.sequence, done))
+    };
+    let begun = which(&mut queue, &first(0), Some(frame(1, 0)));
+    assert_eq!(begun, Some((1, 0, false)));
+    assert_eq!(
+        which(&mut queue, &first(0), Some(frame(1, 0))),
+        None,
+        "under way"
+    );
+    // Another one of its flow is begun before its own end is seen.
+    let begun = which(&mut queue, &first(1), Some(frame(1, 1)));
+    assert_eq!(begun, Some((1, 1, false)));
+    let rest = which(&mut queue, &next(0, 1400, 3600), None);
+    assert_eq!(rest, Some((1, 0, true)));
+    let rest = which(&mut queue, &next(0, 1400, 3600), None);
+    assert_eq!(rest, None, "it has ended");
+    // Had it been another one than was thought, nothing of its flow is taken for it.
+    assert_eq!(take(&mut queue, frame(1, 2), 1000), Ok(()));
+    assert_eq!(which(&mut queue, &next(1, 1400, 1400), None), None);
+    assert!(queue.flows[0].waiting.is_empty());
+    assert_eq!(queue.flows[1].waiting.len(), 1);
+}
+
 /// The engine's own queues, over any course of what comes and what leaves; with another quantum than is told here they are found out.
 fn serve(seed: u64, quantum: usize) -> Result<(), String> {
     let mut random = Random::new(seed);
