@@ -25,7 +25,8 @@ const PROBING: u64 = 1042;
 /// What a link is taken for at most that took more, before it has taken that as well.
 const PROBED_MAX_BPS: u64 = ENGINE_SURE_BPS - 1;
 
-const LOOK: Duration = Duration::from_millis(50);
+/// What a link that stood still for a moment has standing drains by 2 % of its rate only: it is to be seen soon.
+const LOOK: Duration = Duration::from_millis(20);
 /// So short a probe that less than half a millisecond stands in the end, and so much more that it shows behind what had been saved up.
 const PROBE: Duration = Duration::from_millis(20);
 const PROBE_FIRST: Duration = Duration::from_secs(1);
@@ -33,9 +34,9 @@ const PROBE_LAST: Duration = Duration::from_secs(32);
 /// Seen for less, what left may be what had been saved up for it.
 const MEASURED_MIN: Duration = Duration::from_millis(4);
 /// What does not drain in so many looks is not ours, or not the rate that it was taken for.
-const DRAINING_LOOKS: u32 = 20;
-/// So often in this time its queue stood although we kept below: somebody else sends there.
-const TROUBLES: u32 = 5;
+const DRAINING_LOOKS: u32 = 50;
+/// So often in this time its queue stood although we kept below: somebody else sends there. A host that others share is away a few times.
+const TROUBLES: u32 = 50;
 const TROUBLE_TIME: Duration = Duration::from_secs(10);
 /// So many looks in a row have to find a rate that is none for this.
 const OUT_OF_RANGE: u32 = 3;

@@ -8,6 +8,11 @@
 //! ```text
 //! pt0 ─ direct_leave ─► near ─ HTB ─► far ─ direct_carry ─► link
 //! ```
+//! What leaves the near end is taken in at the far one by the same processor, in its own time. To leave each flow to one processor (RPS)
+//! would keep the order of a flow even where two processors let frames out in turns and one of them is taken away meanwhile, which was
+//! never seen (of 500,000 datagrams at a gigabit with both processors full, none); but small frames then wait for that processor:
+//! 99 % within 0.1 to 1.3 ms, and without within 0.05 to 0.07.
+//!
 //! The pair is an interface like others: it outlives a process that is killed, and is written down before it is made
 //! ([`super::host_state::HostState::expect_interface`]).
 
@@ -96,7 +101,6 @@ impl Shaper {
                 tracing::debug!("{name}: {error}");
             }
         }
-        receive_each_flow_on_one_processor(&names.far);
         netlink.set_queue_len(near, QUEUE_FRAMES)?;
         let intake = Intake::attach_on_the_way(near, BURST_NS)?;
         // With the interface, and not with this process: a line that stays goes on with it.
@@ -143,29 +147,6 @@ impl Shaper {
     }
 }
 
-/// What leaves the queue is taken in at the far end by the processor that has just let it out, and those take turns: of two
-/// frames of a flow the later one could be there first.
-fn receive_each_flow_on_one_processor(far: &str) {
-    let processors = libbpf_rs::num_possible_cpus().unwrap_or(1);
-    let path = format!("/sys/class/net/{far}/queues/rx-0/rps_cpus");
-    if let Err(error) = std::fs::write(&path, mask_of(processors)) {
-        tracing::debug!("{path}: {error}");
-    }
-}
-
-/// So many bits, as words of 32 with commas between them.
-fn mask_of(processors: usize) -> String {
-    let word = |at: usize| match processors - at {
-        32.. => u32::MAX,
-        rest => (1 << rest) - 1,
-    };
-    let words: Vec<String> = (0..processors)
-        .step_by(32)
-        .map(|at| format!("{:x}", word(at)))
-        .collect();
-    words.into_iter().rev().collect::<Vec<_>>().join(",")
-}
-
 impl Drop for Shaper {
     fn drop(&mut self) {
         let deleted = Netlink::open().and_then(|mut n| n.delete_interface(self.near));
@@ -196,20 +177,7 @@ pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Option<QueueStats> {
     bytes_of_link(netlink, ifindex)
 }
 
+/// … whichever it is.
 pub fn bytes_of_link(netlink: &mut Netlink, ifindex: u32) -> Option<QueueStats> {
     tc::root_stats(netlink, ifindex).ok().flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mask_has_a_bit_for_each_processor() {
-        assert_eq!(mask_of(1), "1");
-        assert_eq!(mask_of(2), "3");
-        assert_eq!(mask_of(32), "ffffffff");
-        assert_eq!(mask_of(36), "f,ffffffff");
-        assert_eq!(mask_of(64), "ffffffff,ffffffff");
-    }
 }
