@@ -272,6 +272,8 @@ impl RunningLine {
         direct.step(&mut self.line, self.intake.as_mut(), now);
         if direct.look_is_due(now) {
             let are_several = self.members.len() > 1;
+            // Of a former daemon, whose programs carry on meanwhile.
+            let has_former = self.inheritance.is_some() && self.site.has_pairs();
             for member in &self.members {
                 let Some(ifindex) = member.ifindex() else {
                     continue;
@@ -282,7 +284,7 @@ impl RunningLine {
                     Some(queue) => (queue.order, queue.shows_backlog()),
                     None => (LinkOrder::Flow, true),
                 };
-                let order = match self.shaper.is_before(ifindex) {
+                let order = match has_former || self.shaper.is_before(ifindex) {
                     true => LinkOrder::Flow,
                     false => order,
                 };

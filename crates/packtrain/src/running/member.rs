@@ -420,6 +420,11 @@ impl Site {
         }
     }
 
+    /// Whether there are pairs of interfaces of ours, of this daemon or a former one.
+    pub(super) fn has_pairs(&self) -> bool {
+        !self.journal.interfaces().is_empty()
+    }
+
     /// … all that were left.
     pub(super) fn delete_pairs(&mut self) {
         let pairs = self.journal.interfaces();

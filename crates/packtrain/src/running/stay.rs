@@ -218,7 +218,9 @@ impl RunningLine {
             );
             if let Some(inheritance) = self.inheritance.take() {
                 inheritance.heir.let_go();
-                self.shaper.let_former_go(now);
+                if self.site.has_pairs() {
+                    self.shaper.let_former_go(now);
+                }
             }
         } else {
             self.line.wake_by(inheritance.until);
