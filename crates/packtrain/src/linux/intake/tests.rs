@@ -43,6 +43,12 @@ fn tap(own: MacAddr, own_ip: &str, other: MacAddr, other_ip: &str) -> (Tap, Inta
     (tap, intake)
 }
 
+/// Nothing waits, and none was dropped.
+fn is_empty(intake: &mut Intake) -> bool {
+    let queue = intake.queue().unwrap();
+    (queue.frames, queue.bytes, queue.dropped) == (0, 0, 0)
+}
+
 fn wait_readable(tap: &Tap, timeout_ms: i32) {
     let mut poll = libc::pollfd {
         fd: tap.as_fd().as_raw_fd(),
@@ -218,7 +224,7 @@ fn a_udp_flood_is_held_to_the_rate_and_its_socket_and_not_the_queue_says_so() {
         intake.set_rate(None, usize::MAX).unwrap();
         let sent = flood_end(flood, &mut intake);
         let (_tap, received) = drain.stop();
-        assert_eq!(intake.queue().unwrap(), QueueStats::default());
+        assert!(is_empty(&mut intake));
         let refused = ring_drops();
         assert_eq!(received + refused, sent, "each datagram that a socket took");
     });
@@ -267,7 +273,7 @@ fn open_it_holds_nothing_back() {
         for rate in [never_shaped, again_open] {
             assert!(rate > 100e6, "{rate:.0} bit/s");
         }
-        assert_eq!(intake.queue().unwrap(), QueueStats::default());
+        assert!(is_empty(&mut intake));
         let direct = run("tc -s -d qdisc show dev t0");
         assert!(
             !direct.contains("direct_packets_stat 0 "),
@@ -331,11 +337,7 @@ fn flows_keep_their_order_while_it_opens_and_closes_under_them() {
         let sent: Vec<_> = flows.into_iter().map(Beside::stop).collect();
         pause(Duration::from_millis(100));
         let (_tap, next, gaps) = reader.stop();
-        assert_eq!(
-            intake.queue().unwrap(),
-            QueueStats::default(),
-            "nothing waits, none dropped"
-        );
+        assert!(is_empty(&mut intake));
         // What is missing at the end was refused by the ring as well.
         let tails: u64 = sent.iter().zip(next).map(|(sent, next)| sent - next).sum();
         assert_eq!(gaps + tails, ring_drops());
