@@ -7,8 +7,7 @@
  * direct_watch    tc egress of the member link: sees when direct frames begin to stand there, for
  *                 then the engine has something to gain: it lets flows take turns, and packs.
  *
- * direct_carry    tc ingress of the far end of a pair of interfaces: what waited in the queue that is ours at the near
- *                 end goes on to the link.
+ * direct_carry    tc egress of the interface below the one with a queue of ours: what waited there goes on to the link.
  * direct_arrive   tc ingress of pt0: counts those that have come, where nothing that is given to pt0
  *                 later can overtake them any more.
  *
@@ -414,7 +413,7 @@ static __always_inline __u32 standing_bytes(struct __sk_buff *skb, struct direct
 	return 0;
 }
 
-/* Nothing else goes on: the near end is an interface like others, and whoever sends there has not asked us. */
+/* Nothing else goes on: it is an interface like others, and whoever sends there has not asked us. */
 SEC("tc")
 int direct_carry(struct __sk_buff *skb)
 {
@@ -426,6 +425,9 @@ int direct_carry(struct __sk_buff *skb)
 	shaped = bpf_map_lookup_elem(&shaping, &zero);
 	if (shaped)
 		shaped->left += segments_of(skb);
+	/* Where it waited this was a queue's number; below it would be a band. */
+	if (skb->priority == (INTAKE_MAJOR << 16 | INTAKE_URGENT))
+		skb->priority = 0;
 	return bpf_redirect(orders.shaped, 0);
 }
 

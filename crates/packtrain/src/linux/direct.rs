@@ -135,7 +135,7 @@ pub struct Standing {
 /// A queue of ours that direct frames wait in before a link, as the programs know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapedBy {
-    /// The near end of its pair; `None`: what is in it goes on, and nothing more comes.
+    /// The interface with it; `None`: what is in it goes on, and nothing more comes.
     pub near: Option<u32>,
     /// The link.
     pub ifindex: u32,
@@ -382,7 +382,7 @@ impl DirectPath {
         self.give_orders()
     }
 
-    /// What carries on from the far end of the pair that such a queue is before.
+    /// What carries on from below the interface that has such a queue.
     pub fn carry_program(&self) -> BorrowedFd<'_> {
         self.carry_program.as_fd()
     }

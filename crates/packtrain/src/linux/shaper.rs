@@ -1,22 +1,22 @@
 //! A queue of ours that direct frames wait in before a link, so that none stands in the link's own.
 //!
 //! Direct frames leave at tc egress of `pt0`, before any qdisc there; and the link's own queue is not ours to change. So
-//! between the two stands a pair of interfaces (veth): the near end has the same HTB as `pt0` ([`super::intake`]), with flows in
-//! leaves and sand before them, and a rate below the link's; whatever comes out at the far end is given to the link
-//! (`direct_carry`). Sockets are charged for what waits, as the frame stays theirs all the way.
+//! between the two stands an interface: it has the same HTB as `pt0` ([`super::intake`]), with flows in leaves and sand before
+//! them, and a rate below the link's. What it lets out is given to the one below it, and on the way out there to the link
+//! (`direct_carry`). Sockets are charged for what waits, as the frame stays theirs all the way; and so do its mark and priority.
 //!
 //! ```text
-//! pt0 ─ direct_leave ─► near ─ HTB ─► far ─ direct_carry ─► link
+//! pt0 ─ direct_leave ─► ptq7 (macvlan): HTB ─► ptr7 (veth) ─ direct_carry ─► link
 //! ```
-//! What leaves the near end is taken in at the far one by the same processor, in its own time. To leave each flow to one processor (RPS)
-//! would keep the order of a flow even where two processors let frames out in turns and one of them is taken away meanwhile, which was
-//! never seen (of 500,000 datagrams at a gigabit with both processors full, none); but small frames then wait for that processor:
-//! 99 % within 0.1 to 1.3 ms, and without within 0.05 to 0.07.
+//! All of it is done by whoever takes a frame out of the HTB, before the next one is: so frames keep the order in which they were let
+//! out. (By a pair of veths alone they do not. What leaves one end is taken in at the other by the same processor, in its own
+//! time, and of two that take turns one may be late with the earlier frame: on a busy host one datagram of 1500.) What is below
+//! is a veth because each kernel has that; nothing ever comes to its other end, `pts7`.
 //!
-//! The pair is an interface like others: it outlives a process that is killed, and is written down before it is made
+//! Interfaces outlive a process that is killed: they are written down before they are made
 //! ([`super::host_state::HostState::expect_interface`]).
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -24,7 +24,7 @@ use super::host_state::write_sysctl;
 use super::intake::{Intake, IntakeError};
 use super::netlink::{Netlink, NetlinkError, interface};
 use super::tc::{self, QueueStats};
-use super::tcx;
+use super::tcx::{self, Hook};
 
 /// What may be saved up while nothing is sent: it stands in the link's queue when it leaves. As late as the kernel's timers are.
 const BURST_NS: u64 = 100_000;
@@ -44,88 +44,96 @@ pub enum ShaperError {
     },
 }
 
-/// What the pair of a `pt0` is called, and the address by which it is known.
+/// What the interfaces of a `pt0` are called, and the address of the lower one, by which it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PairNames {
-    pub near: String,
-    pub far: String,
+pub struct Names {
+    /// With the queue.
+    pub upper: String,
+    /// With which the other two go.
+    pub lower: String,
+    end: String,
     pub address: MacAddr,
 }
 
-impl PairNames {
-    /// `number`: of which no other pair on this host has had the same lately.
-    pub fn of(tap_ifindex: u32, number: u64) -> PairNames {
+impl Names {
+    /// `number`: which no others on this host have had lately.
+    pub fn of(tap_ifindex: u32, number: u64) -> Names {
         let [.., a, b, c, d] = number.to_be_bytes();
-        PairNames {
-            near: format!("ptq{tap_ifindex}"),
-            far: format!("ptr{tap_ifindex}"),
+        Names {
+            upper: format!("ptq{tap_ifindex}"),
+            lower: format!("ptr{tap_ifindex}"),
+            end: format!("pts{tap_ifindex}"),
             address: MacAddr([0x02, 0x71, a, b, c, d]),
         }
     }
 }
 
-/// The pair, and what stands before it. It goes with this value.
+/// The interfaces, and what stands before them. They go with this value.
 #[derive(Debug)]
 pub struct Shaper {
-    names: PairNames,
-    near: u32,
+    names: Names,
+    upper: u32,
+    lower: u32,
     intake: Intake,
 }
 
 impl Shaper {
     /// Takes milliseconds. `carry`: [`super::direct::DirectPath::carry_program`].
-    pub fn make(names: PairNames, carry: &OwnedFd) -> Result<Shaper, ShaperError> {
+    pub fn make(names: Names, carry: &OwnedFd) -> Result<Shaper, ShaperError> {
         let mut netlink = Netlink::open()?;
-        netlink.add_pair(&names.near, names.address, &names.far)?;
+        netlink.add_pair(&names.lower, names.address, &names.end)?;
         Shaper::furnish(&mut netlink, names.clone(), carry).inspect_err(|_| {
-            let near = netlink.link_by_name(&names.near).ok().flatten();
-            if let Some(near) = near {
-                let _ = netlink.delete_interface(near.ifindex);
+            let lower = netlink.link_by_name(&names.lower).ok().flatten();
+            if let Some(lower) = lower {
+                let _ = netlink.delete_interface(lower.ifindex);
             }
         })
     }
 
     fn furnish(
         netlink: &mut Netlink,
-        names: PairNames,
+        names: Names,
         carry: &OwnedFd,
     ) -> Result<Shaper, ShaperError> {
-        let mut index_of = |name: &str| -> Result<u32, NetlinkError> {
-            let link = netlink.link_by_name(name)?;
-            Ok(link.map_or(0, |link| link.ifindex))
-        };
-        let (near, far) = (index_of(&names.near)?, index_of(&names.far)?);
-        for name in [&names.near, &names.far] {
+        let lower = index_of(netlink, &names.lower)?;
+        netlink.add_on_top(&names.upper, lower)?;
+        let (upper, end) = (
+            index_of(netlink, &names.upper)?,
+            index_of(netlink, &names.end)?,
+        );
+        for name in [&names.upper, &names.lower, &names.end] {
             // It would say of itself that it is there, to nobody.
             if let Err(error) = write_sysctl("ipv6", name, "disable_ipv6", 1) {
                 tracing::debug!("{name}: {error}");
             }
         }
-        netlink.set_queue_len(near, QUEUE_FRAMES)?;
-        let intake = Intake::attach_on_the_way(near, BURST_NS)?;
+        netlink.set_queue_len(upper, QUEUE_FRAMES)?;
+        let intake = Intake::attach_on_the_way(upper, BURST_NS)?;
         // With the interface, and not with this process: a line that stays goes on with it.
-        tcx::attach_behind_to_stay(carry.as_raw_fd(), far, "").map_err(|source| {
+        tcx::attach_to_stay(carry.as_fd(), lower, Hook::Egress).map_err(|source| {
             ShaperError::Attach {
-                interface: interface(far),
+                interface: interface(lower),
                 source,
             }
         })?;
-        netlink.set_up(far, true)?;
-        netlink.set_up(near, true)?;
+        for ifindex in [end, lower, upper] {
+            netlink.set_up(ifindex, true)?;
+        }
         Ok(Shaper {
             names,
-            near,
+            upper,
+            lower,
             intake,
         })
     }
 
-    pub fn names(&self) -> &PairNames {
+    pub fn names(&self) -> &Names {
         &self.names
     }
 
     /// Where frames go in.
     pub fn ifindex(&self) -> u32 {
-        self.near
+        self.upper
     }
 
     /// At most so much is let out, bit/s; `None`: all as it comes. The leaves take turns of what such a frame is.
@@ -147,17 +155,21 @@ impl Shaper {
     }
 }
 
+fn index_of(netlink: &mut Netlink, name: &str) -> Result<u32, NetlinkError> {
+    Ok(netlink.link_by_name(name)?.map_or(0, |link| link.ifindex))
+}
+
 impl Drop for Shaper {
     fn drop(&mut self) {
-        let deleted = Netlink::open().and_then(|mut n| n.delete_interface(self.near));
+        let deleted = Netlink::open().and_then(|mut n| n.delete_interface(self.lower));
         if let Err(error) = deleted.map_err(|error| error.to_string()) {
             tracing::debug!("{error}");
         }
     }
 }
 
-/// What the link's own queue has counted. `None`: a queue of ours is not for it. What is paced in it on purpose stands there; bands go
-/// by a priority that frames do not keep on their way through the pair; and of pfifo_fast nobody can tell what has left it.
+/// What the link's own queue has counted. `None`: a queue of ours is not for it. What is paced in it on purpose stands there; of bands
+/// the one that is full is not the one that is seen; and of pfifo_fast nobody can tell what has left it.
 pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Option<QueueStats> {
     const NOT_BEFORE: [&str; 8] = [
         "fq",

@@ -45,6 +45,25 @@ pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::R
     bpf_link::attach(program, ifindex, kind, &options)
 }
 
+/// Of a program that stays when its owner goes, and goes with the interface.
+pub(super) fn attach_to_stay(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<()> {
+    let options = libbpf_sys::bpf_prog_attach_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as libbpf_sys::size_t,
+        flags: hook.place(),
+        ..Default::default()
+    };
+    // SAFETY: the options outlive the call and say their size.
+    check(unsafe {
+        libbpf_sys::bpf_prog_attach_opts(
+            program.as_raw_fd(),
+            ifindex as i32,
+            hook.kind(),
+            &raw const options,
+        )
+    })
+    .map(drop)
+}
+
 /// On the way in right behind the programs of this name, and before all others. One whose name may not be read, for
 /// want of CAP_SYS_ADMIN, may have this one.
 pub(super) fn attach_behind(

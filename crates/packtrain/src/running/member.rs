@@ -412,7 +412,7 @@ impl Site {
         }
     }
 
-    /// Deletes the pair of interfaces of this address, if it is still there.
+    /// Deletes the interfaces of the queue before a link that are known by this address, if they are still there.
     pub(super) fn delete_pair(&mut self, address: &str) {
         match self.journal.delete_interface(address) {
             Ok(outcomes) => log_failures(&outcomes),
@@ -420,7 +420,7 @@ impl Site {
         }
     }
 
-    /// Whether there are pairs of interfaces of ours, of this daemon or a former one.
+    /// Whether there are such interfaces, of this daemon or a former one.
     pub(super) fn has_pairs(&self) -> bool {
         !self.journal.interfaces().is_empty()
     }

@@ -19,7 +19,7 @@ use super::direct::{Direct, warn_of};
 use crate::linux::direct::{DirectError, ShapedBy, Standing};
 use crate::linux::intake::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use crate::linux::netlink::Netlink;
-use crate::linux::shaper::{self, PairNames, Shaper, ShaperError};
+use crate::linux::shaper::{self, Names, Shaper, ShaperError};
 use crate::linux::tc::QueueStats;
 use crate::status;
 
@@ -189,7 +189,7 @@ impl DirectShaper {
         }
         let queue = shaped.shaper.queue().unwrap_or_default();
         Some(status::DirectShaper {
-            interface: shaped.shaper.names().near.clone(),
+            interface: shaped.shaper.names().upper.clone(),
             rate_bps: shaped.shaping.rate_bps(),
             frame_bytes_max: shaped.frame_bytes,
             frames: queue.frames,
@@ -337,9 +337,9 @@ impl RunningLine {
             self.shaper.hold_off(now);
             return State::None;
         }
-        let names = PairNames::of(self.line.tap_ifindex(), self.clock.monotonic_nanos());
+        let names = Names::of(self.line.tap_ifindex(), self.clock.monotonic_nanos());
         let address = names.address;
-        let expected = self.site.journal.expect_interface(&names.near, address);
+        let expected = self.site.journal.expect_interface(&names.lower, address);
         let carry = direct.path.carry_program().try_clone_to_owned();
         let begun = match (expected, carry) {
             (Ok(()), Ok(carry)) => begin_making(names, carry),
@@ -415,7 +415,7 @@ impl RunningLine {
         direct.path.shape_by(Some(shaped_by)).map_err(in_words)?;
         tracing::debug!(
             "direct frames wait in {}, at {} of {link_bps} bit/s",
-            shaper.names().near,
+            shaper.names().upper,
             shaping.rate_bps()
         );
         Ok(Shaped {
@@ -462,7 +462,7 @@ impl RunningLine {
         if let Err(why) = shaped.shaping.look(&seen, now) {
             tracing::debug!(
                 "{}: {why:?} ({:?}, {seen:?})",
-                shaped.shaper.names().near,
+                shaped.shaper.names().upper,
                 shaped.shaping
             );
             self.shaper.hold_off(now);
@@ -569,7 +569,7 @@ fn dropped_by(shaper: &mut Shaper) -> u64 {
 }
 
 fn begin_making(
-    names: PairNames,
+    names: Names,
     carry: OwnedFd,
 ) -> Result<JoinHandle<Result<Shaper, ShaperError>>, String> {
     let thread = thread::Builder::new().name("shaper".into());

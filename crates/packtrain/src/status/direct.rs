@@ -127,7 +127,7 @@ impl fmt::Display for ClosuresBecause {
 /// A queue of ours before a link ([`LinkStatus::direct_shaper`](super::LinkStatus::direct_shaper)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectShaper {
-    /// The near end of its pair.
+    /// The one that has it.
     pub interface: String,
     /// What it lets out.
     pub rate_bps: u64,

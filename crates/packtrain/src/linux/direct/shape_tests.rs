@@ -8,7 +8,7 @@ use super::tests::{IPV4, PEER, PT0, destination, frame, index_of};
 use super::*;
 use crate::linux::netlink::Netlink;
 use crate::linux::packet_socket::{Frames, PacketSocket, SendError};
-use crate::linux::shaper::{PairNames, Shaper};
+use crate::linux::shaper::{Names, Shaper};
 use crate::linux::test_namespace::{in_namespace, ip, run};
 
 /// 20 Mbit/s drain so many bytes a millisecond.
@@ -78,7 +78,7 @@ impl Over {
 
     fn shaper(&self) -> Shaper {
         let carry = self.path.carry_program().try_clone_to_owned().unwrap();
-        Shaper::make(PairNames::of(77, 1), &carry).unwrap()
+        Shaper::make(Names::of(77, 1), &carry).unwrap()
     }
 }
 
@@ -146,7 +146,7 @@ fn frames_go_through_the_queue_and_what_stands_below_it_closes_nothing() {
 
 #[test]
 #[allow(clippy::disallowed_methods)] // whether something comes is seen in time
-fn what_others_send_into_the_pair_goes_nowhere_and_the_pair_goes_with_its_value() {
+fn what_others_send_into_it_goes_nowhere_and_its_interfaces_go_with_it() {
     over_a_slow_link(|over| {
         let shaper = over.shaper();
         let shaped_by = ShapedBy {
@@ -168,10 +168,12 @@ fn what_others_send_into_the_pair_goes_nowhere_and_the_pair_goes_with_its_value(
         over.send(5);
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(sent() - before, 5 * FRAME_BYTES);
-        let name = shaper.names().near.clone();
+        let name = shaper.names().upper.clone();
         drop(shaper);
         let mut netlink = Netlink::open().unwrap();
-        assert_eq!(netlink.link_by_name(&name).unwrap(), None);
+        for name in [name.as_str(), "ptr77", "pts77"] {
+            assert_eq!(netlink.link_by_name(name).unwrap(), None);
+        }
     });
 }
 

@@ -227,7 +227,29 @@ impl Netlink {
         self.change(|| format!("make the interfaces {near} and {far}"), request)
     }
 
-    /// The interface goes, and with it the other end of a pair.
+    /// An interface on top of another one, by which frames leave as they are given to it; down. It goes with that one.
+    pub fn add_on_top(&mut self, name: &str, lower: u32) -> Result<(), NetlinkError> {
+        /// `IFLA_MACVLAN_MODE`, and `MACVLAN_MODE_PRIVATE`: it is alone there.
+        const MODE: u16 = 1;
+        const PRIVATE: u32 = 1;
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let request = link_request(libc::RTM_NEWLINK, flags, 0)
+            .attribute_str(libc::IFLA_IFNAME, name)
+            .attribute_u32(libc::IFLA_LINK, lower)
+            .nested(libc::IFLA_LINKINFO, |info| {
+                info.attribute_str(libc::IFLA_INFO_KIND, "macvlan")
+                    .nested(libc::IFLA_INFO_DATA, |data| {
+                        data.attribute_u32(MODE, PRIVATE)
+                    })
+            });
+        let below = interface(lower);
+        self.change(
+            || format!("make {name} on top of {below} (macvlan)"),
+            request,
+        )
+    }
+
+    /// The interface goes, and with it the other end of a pair, and what is on top of it.
     pub fn delete_interface(&mut self, ifindex: u32) -> Result<(), NetlinkError> {
         let request = link_request(libc::RTM_DELLINK, libc::NLM_F_ACK, ifindex);
         self.change(|| format!("delete {}", interface(ifindex)), request)
