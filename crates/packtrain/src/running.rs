@@ -273,7 +273,7 @@ impl RunningLine {
         if direct.look_is_due(now) {
             let are_several = self.members.len() > 1;
             // Of a former daemon, whose programs carry on meanwhile.
-            let has_former = self.inheritance.is_some() && self.site.has_pairs();
+            let has_former = self.inheritance.is_some() && self.site.has_queues();
             for member in &self.members {
                 let Some(ifindex) = member.ifindex() else {
                     continue;

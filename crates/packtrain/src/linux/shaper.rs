@@ -9,8 +9,8 @@
 //! pt0 ─ direct_leave ─► ptq7 (macvlan): HTB ─► ptr7 (veth) ─ direct_carry ─► link
 //! ```
 //! All of it is done by whoever takes a frame out of the HTB, before the next one is: so frames keep the order in which they were let
-//! out. (By a pair of veths alone they do not. What leaves one end is taken in at the other by the same processor, in its own
-//! time, and of two that take turns one may be late with the earlier frame: on a busy host one datagram of 1500.) What is below
+//! out. (By a pair of veths alone they need not: what leaves one end is taken in at the other by the same processor, in its own
+//! time, and of two that take turns one may be late with the earlier frame.) What is below
 //! is a veth because each kernel has that; nothing ever comes to its other end, `pts7`.
 //!
 //! Interfaces outlive a process that is killed: they are written down before they are made

@@ -413,7 +413,7 @@ impl Site {
     }
 
     /// Deletes the interfaces of the queue before a link that are known by this address, if they are still there.
-    pub(super) fn delete_pair(&mut self, address: &str) {
+    pub(super) fn delete_queue(&mut self, address: &str) {
         match self.journal.delete_interface(address) {
             Ok(outcomes) => log_failures(&outcomes),
             Err(error) => tracing::warn!("{error}"),
@@ -421,16 +421,15 @@ impl Site {
     }
 
     /// Whether there are such interfaces, of this daemon or a former one.
-    pub(super) fn has_pairs(&self) -> bool {
+    pub(super) fn has_queues(&self) -> bool {
         !self.journal.interfaces().is_empty()
     }
 
     /// … all that were left.
-    pub(super) fn delete_pairs(&mut self) {
-        let pairs = self.journal.interfaces();
-        pairs
-            .into_iter()
-            .for_each(|address| self.delete_pair(&address));
+    pub(super) fn delete_all_queues(&mut self) {
+        let ours = self.journal.interfaces();
+        ours.into_iter()
+            .for_each(|address| self.delete_queue(&address));
     }
 
     /// Undoes everything.

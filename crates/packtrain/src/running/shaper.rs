@@ -233,7 +233,7 @@ impl RunningLine {
             .take_if(|until| *until <= now)
             .is_some()
         {
-            self.site.delete_pairs();
+            self.site.delete_all_queues();
         }
         if now < self.shaper.next_look {
             if self.shaper.is_at_work() {
@@ -286,7 +286,7 @@ impl RunningLine {
             } => self.step_ending(shaper, place, (since, frames, passed_by), now),
             State::Going { thread, address } if thread.is_finished() => {
                 drop(thread.join());
-                self.forget_pair(address);
+                self.forget_interfaces(address);
                 State::None
             }
             State::Going { .. } => state,
@@ -432,13 +432,13 @@ impl RunningLine {
 
     fn shaper_failed(&mut self, error: &str, address: MacAddr, now: Instant) -> State {
         tracing::warn!("{error}; so direct frames wait in the link's own queue, or in the engine");
-        self.forget_pair(address);
+        self.forget_interfaces(address);
         self.shaper.hold_off(now);
         State::None
     }
 
-    fn forget_pair(&mut self, address: MacAddr) {
-        self.site.delete_pair(&address.to_string());
+    fn forget_interfaces(&mut self, address: MacAddr) {
+        self.site.delete_queue(&address.to_string());
         if let Some(direct) = &mut self.direct {
             // What order the link's own queue keeps.
             direct.look_again();
@@ -550,7 +550,7 @@ impl RunningLine {
             Ok(thread) => State::Going { thread, address },
             Err(_) => {
                 // It has gone with the closure.
-                self.forget_pair(address);
+                self.forget_interfaces(address);
                 State::None
             }
         }

@@ -218,7 +218,7 @@ impl RunningLine {
             );
             if let Some(inheritance) = self.inheritance.take() {
                 inheritance.heir.let_go();
-                if self.site.has_pairs() {
+                if self.site.has_queues() {
                     self.shaper.let_former_go(now);
                 }
             }

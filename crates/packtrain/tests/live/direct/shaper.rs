@@ -26,6 +26,8 @@ fn pair(tag: &str, more: &[&str]) -> Pair {
     let pair = Pair::cable(tag, 1500).unwrap();
     for host in [&pair.a, &pair.b] {
         wire::shape(&host.namespace, "eth1", RATE_MBIT).unwrap();
+        // Two processors that take turns at the cable swap frames by themselves.
+        wire::receive_on_cpu(&host.namespace, "eth1", 0).unwrap();
     }
     pair.a_up(more).unwrap();
     pair.b_up(more).unwrap();
@@ -67,7 +69,7 @@ fn small_frames(pair: &Pair, lasts: Duration) -> Report {
     measure(&pair.a.namespace, &pair.b.namespace, at, load).unwrap()
 }
 
-fn pairs_of_ours(host: &Host) -> bool {
+fn has_interfaces_of_ours(host: &Host) -> bool {
     let links = host.namespace.exec(["ip", "-o", "link"]).unwrap();
     links.contains("ptq") || links.contains("ptr")
 }
@@ -76,7 +78,10 @@ fn pairs_of_ours(host: &Host) -> bool {
 fn it_comes_when_an_elephant_does_lets_small_frames_pass_and_goes_again() {
     live!(wire::shaping_unavailable());
     let pair = pair("shaper", &[]);
-    assert_eq!((shaper(&pair.a), pairs_of_ours(&pair.a)), (None, false));
+    assert_eq!(
+        (shaper(&pair.a), has_interfaces_of_ours(&pair.a)),
+        (None, false)
+    );
     let report = beside_an_elephant(&pair, Duration::from_secs(4), || {
         // From before it is there.
         let first = small_frames(&pair, Duration::from_millis(1500));
@@ -97,7 +102,7 @@ fn it_comes_when_an_elephant_does_lets_small_frames_pass_and_goes_again() {
     assert!(after.host.taken.bytes < 1_000_000, "{:?}", after.host.taken);
     assert_eq!(after.direct.closures, 0, "{:?}", after.direct);
     assert_eq!(after.drops.values().sum::<u64>(), 0, "{:?}", after.drops);
-    wait_for("it to go", UNUSED, || !pairs_of_ours(&pair.a)).unwrap();
+    wait_for("it to go", UNUSED, || !has_interfaces_of_ours(&pair.a)).unwrap();
     assert_eq!(shaper(&pair.a), None);
     assert!(pings_whole(&pair.a, B, 1472) && pings_whole(&pair.b, A, 56));
 }
@@ -107,7 +112,10 @@ fn who_bounds_no_wait_has_none() {
     live!(wire::shaping_unavailable());
     let pair = pair("unshaped", &["--max-sand-delay", "off"]);
     beside_an_elephant(&pair, Duration::from_secs(1), || ());
-    assert_eq!((shaper(&pair.a), pairs_of_ours(&pair.a)), (None, false));
+    assert_eq!(
+        (shaper(&pair.a), has_interfaces_of_ours(&pair.a)),
+        (None, false)
+    );
     assert!(status(&pair.a).direct.closures > 0, "the engine does it");
 }
 
@@ -127,7 +135,7 @@ fn it_goes_when_a_second_link_comes_and_nothing_is_lost() {
         })
     });
     assert_all_once_in_order(&report, [&pair.a, &pair.b]);
-    wait_for("it to go", UNUSED, || !pairs_of_ours(&pair.a)).unwrap();
+    wait_for("it to go", UNUSED, || !has_interfaces_of_ours(&pair.a)).unwrap();
 }
 
 #[test]
@@ -139,7 +147,7 @@ fn what_a_killed_daemon_leaves_of_it_goes_with_the_next_one_or_with_down() {
             wait_for("a queue of ours", SOON, || shaper(&pair.a).is_some()).unwrap();
             kill(&pair.a, Signal::KILL);
         });
-        assert!(pairs_of_ours(&pair.a), "it outlives its daemon");
+        assert!(has_interfaces_of_ours(&pair.a), "it outlives its daemon");
         match next {
             "up" => {
                 pair.a_up(&[]).unwrap();
@@ -148,6 +156,6 @@ fn what_a_killed_daemon_leaves_of_it_goes_with_the_next_one_or_with_down() {
             }
             _ => drop(pair.a.down()),
         }
-        assert!(!pairs_of_ours(&pair.a), "{next}");
+        assert!(!has_interfaces_of_ours(&pair.a), "{next}");
     }
 }
