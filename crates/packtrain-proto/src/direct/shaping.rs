@@ -50,7 +50,7 @@ pub struct Seen {
     /// So long something stood in the link's own queue, and bytes that left it in that time.
     pub stood: Duration,
     pub stood_left: u64,
-    /// Bytes that have left our queue, and the link's; the latter is only known where something stood at both looks.
+    /// Bytes that have left our queue, and the link's, where that counts them.
     pub ours: u64,
     pub all: Option<u64>,
     /// Something waits in our queue.

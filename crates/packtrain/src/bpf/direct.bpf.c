@@ -20,7 +20,7 @@
  * links until it has gone to the engine again. The other way needs nothing on one link whose queue is
  * first in, first out: what goes to the engine comes later than what went direct before. Of other links, and
  * of several, the engine is told that flows have come back (`left`), and by how many frames were sent before,
- * and its trains wait for those at the other end.
+ * and its trains wait for those at the other end. So it is told of one before which there is a queue of ours.
  */
 #include <linux/bpf.h>
 #include <linux/in.h>

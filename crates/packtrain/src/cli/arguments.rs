@@ -215,7 +215,8 @@ pub struct UpArguments {
     pub repair: RepairPolicy,
 
     /// How long a small frame may wait at a link behind longer ones, at the link's rate: 50us to 100ms, or off. Longer
-    /// frames are cut for it, and no more stands on the link.
+    /// frames are cut for it, and no more stands on the link. What goes past the engine to an only link of 200 Mbit/s
+    /// to 2 Gbit/s passes an interface of ours meanwhile (ptqN); with "off" there is none.
     #[arg(long, value_name = "TIME", value_parser = parse_sand_delay, default_value = "200us")]
     pub max_sand_delay: SandDelay,
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, PrintLevel};
+use libbpf_rs::{ErrorKind, MapCore, MapHandle, Object, ObjectBuilder, PrintLevel};
 
 /// Aligned as an ELF reader wants it.
 #[repr(align(8))]
@@ -24,6 +24,9 @@ macro_rules! embedded {
     }};
 }
 pub(super) use embedded;
+
+/// How often an object is loaded whose programs the kernel would look at another time.
+const LOADS_MAX: u32 = 4;
 
 /// Where the kernel describes its own types (BTF), if it was built so (`CONFIG_DEBUG_INFO_BTF`). Programs that look into
 /// its structures are fitted to them when they are loaded.
@@ -45,6 +48,18 @@ pub(super) fn load(bytes: &[u8]) -> libbpf_rs::Result<Object> {
 /// Some of its maps are those of another object.
 pub(super) fn load_with(bytes: &[u8], shared: &[(&str, &MapHandle)]) -> libbpf_rs::Result<Object> {
     quietly();
+    let mut loads = 0;
+    loop {
+        loads += 1;
+        match load_once(bytes, shared) {
+            // The kernel lets the verifier be interrupted, and libbpf has not tried often enough.
+            Err(error) if error.kind() == ErrorKind::WouldBlock && loads < LOADS_MAX => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+fn load_once(bytes: &[u8], shared: &[(&str, &MapHandle)]) -> libbpf_rs::Result<Object> {
     let mut object = ObjectBuilder::default().open_memory(bytes)?;
     for mut map in object.maps_mut() {
         let name = name_within(map.name());

@@ -2,7 +2,7 @@
 //! stand in `bpf/direct.bpf.c`; here they are attached, and told what the engine has decided.
 //!
 //! The programs go with this value, and with the daemon however that ends: they are attached by
-//! tcx (Linux 6.6).
+//! tcx (Linux 6.6). But for the one below a queue of ours, which goes with its interface ([`super::shaper`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -39,7 +39,6 @@ const WATCH_LEN: usize = 88;
 const WATCH_MEASURED_AT: usize = 16;
 const WATCH_RATE_AT: usize = 56;
 /// … and what [`Standing`] says.
-const WATCH_DRAINED_AT: usize = 40;
 const WATCH_ASKED_AT: usize = 64;
 const WATCH_STOOD_AT: usize = 72;
 const WATCH_STOOD_LEFT_AT: usize = 80;
@@ -128,8 +127,6 @@ pub struct Standing {
     /// So long something stood there, ever, and bytes that left it in that time.
     pub stood_ns: u64,
     pub stood_left: u64,
-    /// Bytes that have left it ever, when something was last seen to stand there.
-    pub drained: u64,
 }
 
 /// A queue of ours that direct frames wait in before a link, as the programs know it.
@@ -378,8 +375,10 @@ impl DirectPath {
 
     /// By which queue frames go from now on.
     pub fn shape_by(&mut self, shaped_by: Option<ShapedBy>) -> Result<(), DirectError> {
-        self.orders.shaped_by = shaped_by;
+        let before = std::mem::replace(&mut self.orders.shaped_by, shaped_by);
+        // What could not be given is not given with the next orders either.
         self.give_orders()
+            .inspect_err(|_| self.orders.shaped_by = before)
     }
 
     /// What carries on from below the interface that has such a queue.
@@ -454,7 +453,6 @@ impl DirectPath {
             asked_at: number(WATCH_ASKED_AT),
             stood_ns: number(WATCH_STOOD_AT),
             stood_left: number(WATCH_STOOD_LEFT_AT),
-            drained: number(WATCH_DRAINED_AT),
         })
     }
 

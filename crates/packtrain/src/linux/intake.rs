@@ -333,6 +333,11 @@ impl Intake {
         self.queue().map_or(true, |queue| queue.frames > 0)
     }
 
+    /// As [`Intake::queue`]; `None`: it is not there any more.
+    pub(super) fn queue_if_there(&mut self) -> Result<Option<QueueStats>, IntakeError> {
+        Ok(tc::queue_stats(&mut self.netlink, self.ifindex, QDISC)?)
+    }
+
     /// What waits before `pt0`, and what was dropped there because too much waited. Zero where
     /// somebody has put another qdisc in its place.
     pub fn queue(&mut self) -> Result<QueueStats, IntakeError> {
@@ -393,9 +398,9 @@ fn frame_bytes_max(rate_bps: u64, frame_max: usize) -> u32 {
     (bytes.min(FRAME_BYTES_MAX.into()) as u32).max(FRAME_BYTES_MIN)
 }
 
-/// The largest that TCP makes where it is told to make none larger than this: two of its segments it puts together
+/// The largest that TCP makes, where it is told to make none larger than this: two of its segments it puts together
 /// whatever it is told, where they fit into a frame at all.
-fn frame_bytes_made(told: u32, mtu: u32) -> u32 {
+pub fn frame_bytes_made(told: u32, mtu: u32) -> u32 {
     told.max((2 * mtu).min(FRAME_BYTES_MAX))
 }
 

@@ -3,7 +3,7 @@
 //! Direct frames leave at tc egress of `pt0`, before any qdisc there; and the link's own queue is not ours to change. So
 //! between the two stands an interface: it has the same HTB as `pt0` ([`super::intake`]), with flows in leaves and sand before
 //! them, and a rate below the link's. What it lets out is given to the one below it, and on the way out there to the link
-//! (`direct_carry`). Sockets are charged for what waits, as the frame stays theirs all the way; and so do its mark and priority.
+//! (`direct_carry`). Sockets are charged for what waits, as the frame stays theirs all the way; and so do its mark, and its priority unless it is urgent.
 //!
 //! ```text
 //! pt0 ─ direct_leave ─► ptq7 (macvlan): HTB ─► ptr7 (veth) ─ direct_carry ─► link
@@ -37,6 +37,8 @@ pub enum ShaperError {
     Netlink(#[from] NetlinkError),
     #[error(transparent)]
     Intake(#[from] IntakeError),
+    #[error("somebody has taken the queue of {interface} away")]
+    Gone { interface: String },
     #[error("cannot attach a BPF program to {interface}: {source}")]
     Attach {
         interface: String,
@@ -151,7 +153,10 @@ impl Shaper {
 
     /// What waits there, and what was dropped because too much did.
     pub fn queue(&mut self) -> Result<QueueStats, ShaperError> {
-        Ok(self.intake.queue()?)
+        let queue = self.intake.queue_if_there()?;
+        queue.ok_or_else(|| ShaperError::Gone {
+            interface: self.names.upper.clone(),
+        })
     }
 }
 

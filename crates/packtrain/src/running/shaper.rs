@@ -17,7 +17,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 use super::RunningLine;
 use super::direct::{Direct, warn_of};
 use crate::linux::direct::{DirectError, ShapedBy, Standing};
-use crate::linux::intake::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
+use crate::linux::intake::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes_made};
 use crate::linux::netlink::Netlink;
 use crate::linux::shaper::{self, Names, Shaper, ShaperError};
 use crate::linux::tc::QueueStats;
@@ -32,8 +32,10 @@ const UNUSED_AFTER: Duration = Duration::from_secs(10);
 /// After it was in vain the engine does it for so long; then twice as long each time.
 const HOLD_FIRST: Duration = Duration::from_secs(64);
 const HOLD_LAST: Duration = Duration::from_secs(1024);
-/// Nothing is held back any more: it goes when it was empty once and nothing came for a look, or so long after that.
+/// Once nothing is held back any more it goes when it is empty and nothing came for a look; or only empty, so long after that.
 const ENDING_MAX: Duration = Duration::from_secs(10);
+/// So many looks in a row at which frames go in and none comes out: somebody has taken the interface away, or down.
+const IN_VAIN: u32 = 5;
 /// It was right for so long: what was held against it before is forgotten.
 const PROVEN_AFTER: Duration = Duration::from_secs(300);
 /// More than leaves any link between two looks.
@@ -95,6 +97,8 @@ struct Shaped {
     used_at: Instant,
     since: Instant,
     frame_bytes: u32,
+    /// Looks in a row at which frames went in and none came out.
+    in_vain: u32,
 }
 
 /// At a look.
@@ -395,8 +399,9 @@ impl RunningLine {
         let shaping = Shaping::new(link_bps, now);
         let delay = self.site.settings.max_sand_delay.0.unwrap_or_default();
         let frame_bytes = frame_bytes(link_bps, delay);
+        let turn_bytes = turn_bytes(frame_bytes, self.site.settings.mtu);
         shaper
-            .set_rate(Some(shaping.rate_bps()), frame_bytes as usize)
+            .set_rate(Some(shaping.rate_bps()), turn_bytes)
             .map_err(|error| error.to_string())?;
         intake.keep_frames_below(frame_bytes);
         let before = Counted {
@@ -427,11 +432,16 @@ impl RunningLine {
             used_at: now,
             since: now,
             frame_bytes,
+            in_vain: 0,
         })
     }
 
     fn shaper_failed(&mut self, error: &str, address: MacAddr, now: Instant) -> State {
         tracing::warn!("{error}; so direct frames wait in the link's own queue, or in the engine");
+        if let Some(intake) = &mut self.intake {
+            intake.keep_frames_below(FRAME_BYTES_MAX);
+        }
+        self.line.shape_direct_by(None);
         self.forget_interfaces(address);
         self.shaper.hold_off(now);
         State::None
@@ -450,7 +460,8 @@ impl RunningLine {
             return State::None;
         };
         let frames = direct.traffic(shaped.place.link).frames;
-        if std::mem::replace(&mut shaped.frames, frames) != frames {
+        let goes_in = std::mem::replace(&mut shaped.frames, frames) != frames;
+        if goes_in {
             shaped.used_at = now;
         }
         let counted = shaped.count(direct, &mut self.site.netlink, now);
@@ -458,6 +469,16 @@ impl RunningLine {
             return self.end_shaping(*shaped, now);
         };
         let seen = shaped.seen(&counted);
+        shaped.in_vain = match goes_in && seen.ours == 0 {
+            true => shaped.in_vain + 1,
+            false => 0,
+        };
+        if shaped.in_vain >= IN_VAIN {
+            let name = &shaped.shaper.names().upper;
+            tracing::warn!("nothing comes out of {name}: direct frames pass it by");
+            self.shaper.hold_off(now);
+            return self.end_shaping(*shaped, now);
+        }
         self.line.look_at_waiting(!seen.waits);
         if let Err(why) = shaped.shaping.look(&seen, now) {
             tracing::debug!(
@@ -484,7 +505,7 @@ impl RunningLine {
                 shaped.frame_bytes = wanted;
                 intake.keep_frames_below(wanted);
             }
-            let bytes = shaped.frame_bytes as usize;
+            let bytes = turn_bytes(shaped.frame_bytes, self.site.settings.mtu);
             if let Err(error) = shaped.shaper.set_rate(Some(rate_bps), bytes) {
                 tracing::warn!("{error}");
             }
@@ -496,8 +517,17 @@ impl RunningLine {
     /// From now on nothing is held back; it stays until it is surely empty.
     fn end_shaping(&mut self, shaped: Shaped, now: Instant) -> State {
         let mut shaper = Box::new(shaped.shaper);
+        // Of one that is not there any more nothing comes, and nothing waits there.
+        let is_there = shaped.in_vain == 0 && shaper.queue().is_ok();
+        if !is_there && let Some(direct) = &mut self.direct {
+            let ifindex = shaped.place.ifindex;
+            warn_of(direct.path.shape_by(Some(ShapedBy {
+                near: None,
+                ifindex,
+            })));
+        }
         if let Err(error) = shaper.set_rate(None, 0) {
-            tracing::warn!("{error}");
+            tracing::debug!("{error}");
         }
         if let Some(intake) = &mut self.intake {
             intake.keep_frames_below(FRAME_BYTES_MAX);
@@ -507,7 +537,7 @@ impl RunningLine {
             place: shaped.place,
             since: now,
             frames: shaped.frames,
-            passed_by: false,
+            passed_by: !is_there,
         }
     }
 
@@ -522,8 +552,13 @@ impl RunningLine {
             return State::None;
         };
         let frames_now = direct.traffic(place.link).frames;
-        let is_empty = shaper.queue().is_ok_and(|queue| queue.frames == 0);
-        let may_go = is_empty && frames_now == frames || now.since(since) >= ENDING_MAX;
+        if shaper.rate_bps().is_some() {
+            let _ = shaper.set_rate(None, 0);
+        }
+        // One that is not there any more is empty.
+        let is_empty = shaper.queue().map_or(true, |queue| queue.frames == 0);
+        let is_silent = frames_now == frames || now.since(since) >= ENDING_MAX;
+        let may_go = is_empty && is_silent;
         if !(passed_by && is_empty) {
             if may_go && !passed_by {
                 // First nothing goes in, and what is in it goes on; at another look it is empty.
@@ -562,6 +597,13 @@ fn frame_bytes(link_bps: u64, delay: Duration) -> u32 {
     let bytes = u128::from(link_bps / 8) * delay.as_nanos() / 2_000_000_000;
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     bytes.clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX)
+}
+
+/// What a flow may send in its turn: the largest frame that the host makes, told so.
+fn turn_bytes(frame_bytes: u32, mtu: u16) -> usize {
+    let made = frame_bytes_made(frame_bytes, mtu.into());
+    // The intake takes seven eighths of what it is told.
+    made as usize / 7 * 8
 }
 
 fn dropped_by(shaper: &mut Shaper) -> u64 {

@@ -92,6 +92,7 @@ impl Line {
     /// So many frames have gone directly to this `pt0` ([`Engine::handle_direct_sent`]).
     pub fn direct_sent(&mut self, address: MacAddr, link: LinkId, frames: u32) {
         let now = self.clock.now();
+        self.count_waiting();
         self.engine.handle_direct_sent(address, link, frames, now);
         self.send_soon();
     }

@@ -58,7 +58,8 @@ impl Tally {
         self.former.retain(|former| !counted.contains(former));
     }
 
-    /// Frames that are in a queue of ours before their link, a GSO frame as its segments; not fewer.
+    /// Frames that are in a queue of ours before their link, a GSO frame as its segments. Not fewer, but by what passes between the
+    /// counts of two processors.
     pub fn waiting(&self) -> Result<u32, MapError> {
         let waiting = self.not_seen_to_leave()?.saturating_sub(self.gone);
         Ok(u32::try_from(waiting).unwrap_or(u32::MAX))
