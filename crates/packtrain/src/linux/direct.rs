@@ -133,7 +133,7 @@ pub struct Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapedBy {
     /// The interface with it; `None`: what is in it goes on, and nothing more comes.
-    pub near: Option<u32>,
+    pub enters_by: Option<u32>,
     /// The link.
     pub ifindex: u32,
 }
@@ -503,7 +503,7 @@ impl DirectPath {
         value[44..48].copy_from_slice(&self.orders.destinations_change.to_ne_bytes());
         value[48..52].copy_from_slice(&u32::from(self.orders.watches_flows).to_ne_bytes());
         if let Some(shaped_by) = self.orders.shaped_by {
-            value[52..56].copy_from_slice(&shaped_by.near.unwrap_or(0).to_ne_bytes());
+            value[52..56].copy_from_slice(&shaped_by.enters_by.unwrap_or(0).to_ne_bytes());
             value[56..60].copy_from_slice(&shaped_by.ifindex.to_ne_bytes());
         }
         value[60..64].copy_from_slice(&self.orders.shapes_from.to_ne_bytes());

@@ -173,9 +173,9 @@ impl Drop for Shaper {
     }
 }
 
-/// What the link's own queue has counted. `None`: a queue of ours is not for it. What is paced in it on purpose stands there; of bands
-/// the one that is full is not the one that is seen; and of pfifo_fast nobody can tell what has left it.
-pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Option<QueueStats> {
+/// Whether a queue of ours may stand before the link's own. What is paced in that on purpose stands there; of bands the one that is full
+/// is not the one that is seen; and of pfifo_fast nobody can tell what has left it.
+pub fn is_for(netlink: &mut Netlink, ifindex: u32) -> bool {
     const NOT_BEFORE: [&str; 8] = [
         "fq",
         "etf",
@@ -186,15 +186,15 @@ pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Option<QueueStats> {
         "ets",
         "multiq",
     ];
-    let all = tc::qdiscs(netlink, ifindex).ok()?;
-    let is_none = |qdisc: &tc::Qdisc| NOT_BEFORE.contains(&qdisc.kind.as_str());
-    if all.iter().any(is_none) {
-        return None;
-    }
-    bytes_of_link(netlink, ifindex)
+    let Ok(all) = tc::qdiscs(netlink, ifindex) else {
+        return false; // what cannot be seen is not trusted
+    };
+    let is_one = |qdisc: &tc::Qdisc| NOT_BEFORE.contains(&qdisc.kind.as_str());
+    !all.iter().any(is_one)
 }
 
-/// … whichever it is.
-pub fn bytes_of_link(netlink: &mut Netlink, ifindex: u32) -> Option<QueueStats> {
-    tc::root_stats(netlink, ifindex).ok().flatten()
+/// Bytes that have left the link's own queue, ever; `None`: it does not say.
+pub fn bytes_of_link(netlink: &mut Netlink, ifindex: u32) -> Option<u64> {
+    let queue = tc::root_stats(netlink, ifindex).ok().flatten()?;
+    Some(queue.sent_bytes)
 }

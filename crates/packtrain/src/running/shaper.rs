@@ -116,7 +116,7 @@ impl Shaped {
             at: now,
             standing: direct.path.standing(self.place.link.0).ok()?,
             ours: self.shaper.queue().ok()?,
-            all: shaper::bytes_of_link(netlink, self.place.ifindex).map(|queue| queue.sent_bytes),
+            all: shaper::bytes_of_link(netlink, self.place.ifindex),
         })
     }
 
@@ -337,7 +337,7 @@ impl RunningLine {
         let Some(direct) = &self.direct else {
             return State::None;
         };
-        if shaper::link_queue(&mut self.site.netlink, place.ifindex).is_none() {
+        if !shaper::is_for(&mut self.site.netlink, place.ifindex) {
             self.shaper.hold_off(now);
             return State::None;
         }
@@ -408,11 +408,10 @@ impl RunningLine {
             at: now,
             standing: direct.path.standing(place.link.0).map_err(in_words)?,
             ours: QueueStats::default(),
-            all: shaper::bytes_of_link(&mut self.site.netlink, place.ifindex)
-                .map(|queue| queue.sent_bytes),
+            all: shaper::bytes_of_link(&mut self.site.netlink, place.ifindex),
         };
         let shaped_by = ShapedBy {
-            near: Some(shaper.ifindex()),
+            enters_by: Some(shaper.ifindex()),
             ifindex: place.ifindex,
         };
         self.line.no_direct_frame_waits();
@@ -522,7 +521,7 @@ impl RunningLine {
         if !is_there && let Some(direct) = &mut self.direct {
             let ifindex = shaped.place.ifindex;
             warn_of(direct.path.shape_by(Some(ShapedBy {
-                near: None,
+                enters_by: None,
                 ifindex,
             })));
         }
@@ -563,7 +562,7 @@ impl RunningLine {
             if may_go && !passed_by {
                 // First nothing goes in, and what is in it goes on; at another look it is empty.
                 let shaped_by = ShapedBy {
-                    near: None,
+                    enters_by: None,
                     ifindex: place.ifindex,
                 };
                 warn_of(direct.path.shape_by(Some(shaped_by)));

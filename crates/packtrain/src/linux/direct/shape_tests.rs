@@ -117,7 +117,7 @@ fn frames_go_through_the_queue_and_what_stands_below_it_closes_nothing() {
         let mut shaper = over.shaper();
         shaper.set_rate(Some(10_000_000), 3000).unwrap();
         let shaped_by = ShapedBy {
-            near: Some(shaper.ifindex()),
+            enters_by: Some(shaper.ifindex()),
             ifindex: over.a0,
         };
         over.path.shape_by(Some(shaped_by)).unwrap();
@@ -150,7 +150,7 @@ fn what_others_send_into_it_goes_nowhere_and_its_interfaces_go_with_it() {
     over_a_slow_link(|over| {
         let shaper = over.shaper();
         let shaped_by = ShapedBy {
-            near: Some(shaper.ifindex()),
+            enters_by: Some(shaper.ifindex()),
             ifindex: over.a0,
         };
         over.path.shape_by(Some(shaped_by)).unwrap();
@@ -183,7 +183,7 @@ fn what_was_dropped_in_the_queue_is_not_waited_for() {
         let mut shaper = over.shaper();
         shaper.set_rate(Some(64_000), 3000).unwrap();
         let shaped_by = ShapedBy {
-            near: Some(shaper.ifindex()),
+            enters_by: Some(shaper.ifindex()),
             ifindex: over.a0,
         };
         over.path.shape_by(Some(shaped_by)).unwrap();

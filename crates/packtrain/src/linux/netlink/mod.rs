@@ -201,15 +201,15 @@ impl Netlink {
     /// again later.
     pub fn add_pair(
         &mut self,
-        near: &str,
+        one: &str,
         address: MacAddr,
-        far: &str,
+        other: &str,
     ) -> Result<(), NetlinkError> {
         /// `VETH_INFO_PEER`.
         const PEER: u16 = 1;
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let request = link_request(libc::RTM_NEWLINK, flags, 0)
-            .attribute_str(libc::IFLA_IFNAME, near)
+            .attribute_str(libc::IFLA_IFNAME, one)
             .attribute(libc::IFLA_ADDRESS, &address.0)
             .attribute_u32(libc::IFLA_MTU, PAIR_MTU)
             .nested(libc::IFLA_LINKINFO, |info| {
@@ -218,13 +218,13 @@ impl Netlink {
                     |data| {
                         data.nested(PEER, |peer| {
                             peer.fixed(&link_header(0))
-                                .attribute_str(libc::IFLA_IFNAME, far)
+                                .attribute_str(libc::IFLA_IFNAME, other)
                                 .attribute_u32(libc::IFLA_MTU, PAIR_MTU)
                         })
                     },
                 )
             });
-        self.change(|| format!("make the interfaces {near} and {far}"), request)
+        self.change(|| format!("make the interfaces {one} and {other}"), request)
     }
 
     /// An interface on top of another one, by which frames leave as they are given to it; down. It goes with that one.
